@@ -12,7 +12,7 @@ import hogwild.data
 from hogwild import Budget, Linear, minimise
 from hogwild.data.packing.pack import pack
 from hogwild.problems.standardisation import standardisation_for
-from hogwild.rules import RULES, SGD, Sequential
+from hogwild.rules import COORDINATE_RULES, SGD, Sequential
 from hogwild.rules import named as rule_named
 from hogwild.run import WarmStart
 
@@ -102,7 +102,7 @@ def test_from_a_file_in_memory_and_packed(tmp_path):
     assert models[0].decide(X) == pytest.approx(models[1].decide(X))
 
 
-@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("rule", sorted(COORDINATE_RULES))
 def test_there_and_back_nothing_has_changed(rule):
     rule = rule_named(rule)
     problem = Linear((far(), np.arange(400) % 3)).for_rule(rule)

@@ -14,7 +14,7 @@ from hogwild.data import Chunk, as_dataset
 from hogwild.errors import DataError, ParameterError
 from hogwild.kernels import linear_build, loss_sums
 from hogwild.losses import LOSSES
-from hogwild.rules import RULES
+from hogwild.rules import COORDINATE_RULES
 from hogwild.rules import named as rule_named
 
 N, D = 90, 12
@@ -87,7 +87,7 @@ def test_what_was_asked_is_described_in_plain_values():
 # Parameters, locks and shares
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", COORDINATE_RULES)
 @pytest.mark.parametrize("classes", [2, 4])
 def test_fresh_parameters_are_zero_with_fresh_memory(rule, classes):
     problem = Linear((sparse(), np.arange(N) % classes))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import references
 from hogwild.errors import ParameterError
 from hogwild.jit import specialise
-from hogwild.rules import FTRL, RULES, AdaGrad, Adam, Momentum
+from hogwild.rules import COORDINATE_RULES, FTRL, AdaGrad, Adam, Momentum
 from hogwild.rules.rule import shrink
 
-EVERY = pytest.mark.parametrize("name", RULES)
+EVERY = pytest.mark.parametrize("name", COORDINATE_RULES)
 PENALTIES = pytest.mark.parametrize(("l1", "l2"), [(0.0, 0.0), (0.0, 0.3), (0.2, 0.0), (0.1, 0.2)])
 STEPS = 200
 
@@ -26,7 +26,7 @@ def apply(state, gradients, rates, l1, l2, constants, path):
 
 @pytest.fixture(scope="module")
 def compiled():
-    return {name: specialise(apply, cache=False, step=rule().step) for name, rule in RULES.items()}
+    return {name: specialise(apply, cache=False, step=rule().step) for name, rule in COORDINATE_RULES.items()}
 
 
 def walked(how, rule, gradients, rates, l1, l2):
@@ -59,7 +59,7 @@ def sequence(seed):
 def test_every_rule_is_its_formula(name, l1, l2, compiled):
     gradients, rates = sequence(seed=len(name))
     expected = reference(name, gradients, rates, l1, l2)
-    found = walked(compiled[name], RULES[name](), gradients, rates, l1, l2)
+    found = walked(compiled[name], COORDINATE_RULES[name](), gradients, rates, l1, l2)
     assert np.ptp(expected) > 0.01
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -69,7 +69,7 @@ def test_rising_and_falling_rates(name, compiled):
     gradients, _ = sequence(seed=9)
     rates = (0.1 + 0.05 * np.sin(np.arange(STEPS) / 5)).astype(np.float32)
     expected = reference(name, gradients, rates, 0.01, 0.1)
-    found = walked(compiled[name], RULES[name](), gradients, rates, 0.01, 0.1)
+    found = walked(compiled[name], COORDINATE_RULES[name](), gradients, rates, 0.01, 0.1)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -78,7 +78,7 @@ def test_a_rule_in_plain_python_is_the_same_in_float32(name, compiled):
     from hogwild.jit import bind
 
     gradients, rates = sequence(seed=3)
-    rule = RULES[name]()
+    rule = COORDINATE_RULES[name]()
     plain = walked(bind(apply, step=rule.step), rule, gradients, rates, 0.05, 0.1)
     assert plain.dtype == np.float32
     np.testing.assert_allclose(walked(compiled[name], rule, gradients, rates, 0.05, 0.1), plain, rtol=1e-4, atol=1e-5)
@@ -96,15 +96,15 @@ def test_a_rule_in_plain_python_is_the_same_in_float32(name, compiled):
 )
 def test_constants_of_a_rule_are_used(name, parameters, compiled):
     gradients, rates = sequence(seed=5)
-    rule = RULES[name](**parameters)
+    rule = COORDINATE_RULES[name](**parameters)
     found = walked(compiled[name], rule, gradients, rates, 0.01, 0.02)
     np.testing.assert_allclose(found, reference(name, gradients, rates, 0.01, 0.02, **parameters), rtol=1e-4, atol=1e-4)
-    assert abs(found - walked(compiled[name], RULES[name](), gradients, rates, 0.01, 0.02)).max() > 1e-3
+    assert abs(found - walked(compiled[name], COORDINATE_RULES[name](), gradients, rates, 0.01, 0.02)).max() > 1e-3
 
 
 @EVERY
 def test_a_rule_that_rests_is_not_moved_by_zero_gradients_and_others_may_be(name, compiled):
-    rule = RULES[name]()
+    rule = COORDINATE_RULES[name]()
     gradients = np.array([1.0, 0.0, 0.0], np.float32)
     path = walked(compiled[name], rule, gradients, np.full(3, 0.1, np.float32), 0, 0)
     assert path[0] != 0
@@ -115,7 +115,7 @@ def test_a_rule_that_rests_is_not_moved_by_zero_gradients_and_others_may_be(name
 @EVERY
 def test_a_row_that_two_workers_wrote_parts_of_is_still_a_good_row(name, compiled):
     """Without locks, what a row holds may come from different steps. No weight may jump because of that."""
-    rule, constants = RULES[name](), tuple(np.float32(c) for c in RULES[name]().constants)
+    rule, constants = COORDINATE_RULES[name](), tuple(np.float32(c) for c in COORDINATE_RULES[name]().constants)
 
     def stepped(state, gradients, rate):
         after, path = state.copy(), np.empty(len(gradients), np.float32)
@@ -146,7 +146,7 @@ def test_a_strong_l1_penalty_gives_exact_zeros(name, compiled):
     """Zero gradients first, so that no momentum is left that could hold a weight up."""
     random = np.random.default_rng(0)
     gradients = (0.1 * random.standard_normal(STEPS)).astype(np.float32)
-    path = walked(compiled[name], RULES[name](), gradients, np.full(STEPS, 0.1, np.float32), 5.0, 0.0)
+    path = walked(compiled[name], COORDINATE_RULES[name](), gradients, np.full(STEPS, 0.1, np.float32), 5.0, 0.0)
     assert (path[10:] == 0).all()
 
 
@@ -177,9 +177,9 @@ def test_shrink_minimises_what_it_says(w, rate, l1, l2, others):
 
 @EVERY
 def test_rules_are_plain_frozen_values(name):
-    rule = RULES[name]()
-    assert rule == RULES[name]()
-    assert hash(rule) == hash(RULES[name]())
+    rule = COORDINATE_RULES[name]()
+    assert rule == COORDINATE_RULES[name]()
+    assert hash(rule) == hash(COORDINATE_RULES[name]())
     assert rule.initial[0] == 0
     assert len(rule.constants) >= 1
     with pytest.raises((dataclasses.FrozenInstanceError, AttributeError, TypeError)):

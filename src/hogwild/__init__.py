@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hogwild.problems.matrix_completion import MatrixCompletion as MatrixCompletion
     from hogwild.problems.module import Module as Module
     from hogwild.rules import FTRL as FTRL
+    from hogwild.rules import SDCA as SDCA
     from hogwild.rules import SGD as SGD
     from hogwild.rules import AdaGrad as AdaGrad
     from hogwild.rules import Adam as Adam
@@ -111,7 +112,7 @@ _HOMES = {
     "hogwild.nn.step_profile": ("StepProfile",),
     "hogwild.data.tfrecord_writer": ("RecordWriter",),
     "hogwild.data.sampling": ("Split", "Replacement", "Weighted", "Whole", "LabelSkew", "SizeSkew"),
-    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "PassiveAggressive", "Sequential"),
+    "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "SDCA", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
         "LinearScaling",

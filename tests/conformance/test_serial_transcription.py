@@ -14,7 +14,7 @@ from hogwild import Constant, Cosine, Linear, Serial, minimise
 from hogwild.data import Chunk, InMemoryDataset
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS
 from hogwild.losses import named as loss_named
-from hogwild.rules import RULES
+from hogwild.rules import COORDINATE_RULES
 from hogwild.rules import named as rule_named
 
 ROWS, FEATURES, EPOCHS = 150, 24, 2
@@ -100,8 +100,8 @@ class Case:
 
 
 CASES = [  # some differ from others only in what is not compiled in
-    *(Case(rule) for rule in RULES),
-    *(Case(rule, "squared") for rule in (RULES if references.ALL else ("momentum", "ftrl"))),
+    *(Case(rule) for rule in COORDINATE_RULES),
+    *(Case(rule, "squared") for rule in (COORDINATE_RULES if references.ALL else ("momentum", "ftrl"))),
     *(Case(rule, "hinge") for rule in (("sgd", "adagrad") if references.ALL else ())),
     *(Case(rule, l1=5e-3, weighted=True, balance=True) for rule in ("adagrad", "ftrl")),
     Case("adagrad", intercept=False),

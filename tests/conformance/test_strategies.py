@@ -11,7 +11,7 @@ import scipy.sparse
 import references
 from hogwild import Constant, Cosine, Hogwild, Linear, RoundRobin, Serial, minimise
 from hogwild.data import as_dataset
-from hogwild.rules import RULES
+from hogwild.rules import COORDINATE_RULES
 from hogwild.strategies import STRATEGIES
 
 ROWS, FEATURES, NONZEROS = 16_000, 40, 10  # ten chunks, so that workers do work at the same time
@@ -66,7 +66,7 @@ def assert_reached(run, loss, within=0.01):
 
 CASES = [
     (loss, rule, strategy, workers)
-    for loss, rule in [*(("logistic", rule) for rule in RULES), ("squared", "adagrad")]
+    for loss, rule in [*(("logistic", rule) for rule in COORDINATE_RULES), ("squared", "adagrad")]
     for strategy in SHARED
     for workers in (1, 2)
     # How workers wait for each other does not depend on the rule: with each there would be a loop more to compile.
@@ -109,7 +109,7 @@ def test_columns_that_are_numbered_with_64_bits(strategy):
 
 
 @pytest.mark.parametrize("strategy", SHARED)
-@pytest.mark.parametrize("rule", RULES if references.ALL else ["sgd", "ftrl"])
+@pytest.mark.parametrize("rule", COORDINATE_RULES if references.ALL else ["sgd", "ftrl"])
 def test_one_worker_of_any_strategy_is_serial_bit_for_bit(rule, strategy):
     runs = [
         minimise(problem("logistic"), rule, Constant(0.05), kind, budget=2)

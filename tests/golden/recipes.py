@@ -160,7 +160,8 @@ def checkpointed(name: str, folder: Path, budget: int, **options: Any) -> Result
 
 RECIPES: dict[str, Callable[[], Result]] = {
     **{f"linear {loss} {rule}": partial(linear, loss, rule)
-       for loss in losses.LOSSES for rule in rules.RULES if rule in TWO_RULES or loss in ("logistic", "squared")},
+       for loss in losses.LOSSES for rule in rules.COORDINATE_RULES
+       if rule in TWO_RULES or loss in ("logistic", "squared")},
     **{f"classes {loss}": partial(of_classes, loss) for loss in ("softmax", "logistic", "hinge")},
     **{f"{kind} {rule}": partial(factorised, kind, rule) for kind in ("fm", "ffm") for rule in TWO_RULES},
     **{f"ratings {loss} {rule}": partial(ratings, loss, rule) for loss in ("squared", "bpr") for rule in TWO_RULES},

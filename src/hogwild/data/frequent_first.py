@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
-from hogwild.data.shuffle import empty_entries
+from hogwild.data.shuffle import empty_entries, row_starts
 from hogwild.data.statistics import count_features
 from hogwild.jit import compiled, compiled_part
 
@@ -52,8 +52,7 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     count_features(rows.indptr, rows.indices, sampled, counts)
     numbers = np.empty(rows.features, np.uint32)
     _number(counts, len(sampled), numbers)
-    indptr = np.empty(len(order) + 1, np.int64)
-    _row_starts(rows.indptr, order, indptr)
+    indptr = row_starts(rows.indptr, order)
     indices, values = empty_entries(rows, int(indptr[-1]))
     rare_starts = np.empty(0 if everything else len(order), np.int64)
     labels = np.empty(len(order), rows.labels.dtype)
@@ -74,14 +73,22 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     return FrequentFirst(copied, numbers, rare_starts)
 
 
+def by_frequency(counts: Array) -> Array:
+    """Return the features in the order of their counts, the most frequent first, and equals in the order of numbers.
+
+    >>> by_frequency(np.array([3, 0, 5, 3]))
+    array([2, 0, 3, 1])
+    """
+    ranks, features = np.empty(len(counts), np.uint32), np.empty(len(counts), np.int64)
+    _number(counts, int(counts.max(initial=0)), ranks)
+    _invert(ranks, features)
+    return features
+
+
 @compiled
-def _row_starts(indptr: Array, order: Array, starts: Array) -> None:
-    """Write where the rows start if they are stored in this order, and where the last one ends."""
-    total = np.int64(0)
-    for at in range(order.size):
-        starts[at] = total
-        total += np.int64(indptr[order[at] + 1]) - np.int64(indptr[order[at]])
-    starts[order.size] = total
+def _invert(numbers: Array, features: Array) -> None:
+    for u in range(numbers.size):
+        features[numbers[u]] = u
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -35,6 +35,7 @@ _SAMPLED = 2**14
 _NEAR = 2**21
 # Smallest number of blocks. With fewer blocks, too much of the order would be the same in every epoch.
 _FEWEST_BLOCKS = 64
+_REMEMBERED = 2**22  # rows of which a permutation is kept in memory
 _REPAID = 2  # Number of epochs that regains the time of a copy, at most.
 _SHARE = 4  # A copy takes at most one part in four of the available memory.
 
@@ -135,7 +136,8 @@ class InMemoryDataset(Dataset):
 
     def label_counts(self) -> tuple[Array, Array] | None:
         """Return the distinct labels and the number of rows of each; None for more than ``MOST_CLASSES`` labels."""
-        values, counts = np.unique(self.labels(), return_counts=True)
+        labels = self.labels()
+        values, counts = _count_two(labels) or np.unique(labels, return_counts=True)
         return (values, counts) if len(values) <= MOST_CLASSES else None
 
     def frequencies(self) -> Array:
@@ -197,6 +199,13 @@ class InMemoryDataset(Dataset):
             return None
         return frequent_first(self.rows, random_permutation(len(self.rows), seed), frequent, threads)
 
+    def permuted_anew(self) -> InMemoryDataset:
+        """Return the same rows, with epochs that are independent permutations of all rows."""
+        return InMemoryDataset(
+            self.rows, shuffled=False, name=self.name, base=self.base, ids=self.ids, order=self.order or permuted,
+            chunk=self._requested_chunk, table=self.table,
+        )  # fmt: skip
+
     def at_once(self) -> InMemoryDataset:
         """Return this data set, because its rows are in memory."""
         return self
@@ -220,8 +229,9 @@ class InMemoryDataset(Dataset):
         return row_numbers(0, self.n_rows) if self.ids is None else self.ids
 
     def _places(self, seed: int) -> Array:
-        # No epoch uses these seed numbers, which have three elements instead of two.
-        return np.random.default_rng([seed, 0, 1]).permutation(self._numbers)
+        if self.ids is None and self.n_rows <= _REMEMBERED:
+            return _places_of_all(self.n_rows, seed)
+        return _placed(self._numbers, seed)
 
     def _blocks(self, seed: int, number: int) -> RowBlocks:
         return RowBlocks(ChunkExtents(0, self.n_rows, self.chunk), seed, number)
@@ -262,6 +272,19 @@ class InMemoryDataset(Dataset):
         )  # fmt: skip
 
 
+def _placed(numbers: Array, seed: int) -> Array:
+    # No epoch uses these seed numbers, which have three elements instead of two.
+    return np.random.default_rng([seed, 0, 1]).permutation(numbers)
+
+
+@lru_cache(maxsize=2)
+def _places_of_all(n_rows: int, seed: int) -> Array:
+    """Return all row numbers in the order of the permutation of a seed, which samples and epochs share."""
+    places = _placed(row_numbers(0, n_rows), seed)
+    places.setflags(write=False)
+    return places
+
+
 def permuted(ids: Array, seed: int, number: int) -> Array:
     """Return the row numbers of one epoch in random order, independent of the epochs before it."""
     return np.random.default_rng([seed, number]).permutation(ids)
@@ -295,6 +318,23 @@ def rows_set_aside(n_rows: int, fraction: float) -> int:
     if n_rows < 2:
         raise DataError("there is one row, which cannot be split", remedy="Give more rows, or set none aside.")
     return min(n_rows - 1, max(1, round(n_rows * fraction)))
+
+
+def _count_two(labels: Array) -> tuple[Array, Array] | None:
+    """Return the two distinct labels in ascending order and their counts, without sorting; None if there are not two.
+
+    >>> _count_two(np.array([1.0, -1.0, 1.0])), _count_two(np.arange(3.0))
+    ((array([-1.,  1.]), array([1, 2])), None)
+    """
+    if not len(labels):
+        return None
+    first = labels == labels[0]
+    other = labels[int(np.argmin(first))]
+    counts = int(np.count_nonzero(first)), int(np.count_nonzero(labels == other))
+    if sum(counts) != len(labels) or other == labels[0]:
+        return None
+    order = np.argsort([labels[0], other])
+    return np.array([labels[0], other])[order], np.array(counts)[order]
 
 
 def _encoded(encode: Callable[[Array], Array], labels: Array) -> Array:

@@ -69,8 +69,7 @@ def gather_most(rows: CSRRows, order: Array, threads: int | None = None) -> CSRR
     >>> gather_most(table, np.arange(9, dtype=np.uint32)[::-1]).labels
     array([8., 7., 6., 5., 4., 3., 2., 1., 0.])
     """
-    indptr = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(np.diff(rows.indptr)[order], out=indptr[1:])
+    indptr = row_starts(rows.indptr, order)
     threads = max(1, min(threads or usable_cores(), int(indptr[-1]) // WORTH_A_THREAD))
     indices, values = empty_entries(rows, int(indptr[-1]))
     labels = np.empty(len(order), rows.labels.dtype)
@@ -105,6 +104,27 @@ def empty_entries(rows: CSRRows, nonzeros: int) -> tuple[Array, Array]:
     indices = NO_INDICES if rows.layout == "dense" else np.empty(nonzeros, rows.indices.dtype)
     values = NO_VALUES if rows.layout == "binary" else np.empty(nonzeros, rows.values.dtype)
     return indices, values
+
+
+def row_starts(indptr: Array, order: Array) -> Array:
+    """Return where rows start if they are stored in this order, and where the last one ends.
+
+    >>> row_starts(np.array([0, 2, 3]), np.array([1, 0]))
+    array([0, 1, 3])
+    """
+    starts = np.empty(len(order) + 1, np.int64)
+    _row_starts(indptr, order, starts)
+    return starts
+
+
+@compiled
+def _row_starts(indptr: Array, order: Array, starts: Array) -> None:
+    total = np.int64(0)
+    for at in range(order.size):
+        starts[at] = total
+        row = np.int64(order[at])
+        total += np.int64(indptr[row + 1]) - np.int64(indptr[row])
+    starts[order.size] = total
 
 
 @compiled

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from hogwild.data.csr import Array
 from hogwild.jit import Function, bind, constant, specialise
@@ -13,6 +14,7 @@ from hogwild.kernels import (
     conflict_counters,
     linear,
     linear_classes,
+    linear_dual,
     linear_epochs,
     linear_parallel,
     linear_replicated,
@@ -132,6 +134,26 @@ def descend_buffered(
 
 
 @functools.cache
+def ascend(layout: str, loss: Function, prox: Function, keep: bool, replica: bool) -> Any:
+    """Return the compiled dual coordinate ascent of a single worker, or of a worker with a replica of all weights."""
+    columns = LAYOUTS[layout]
+    template = linear_dual.ascend_with_replica if replica else linear_dual.ascend
+    kernel = bind(
+        template,
+        **columns,
+        loss=loss,
+        dot=bind(dot, weight=weight_in_table, **columns),
+        squared_norm=bind(linear_dual.squared_norm, value=columns["value"]),
+        ascend_row=bind(linear_dual.ascend_row, prox=prox),
+    )
+    around = {"begin": linear_dual.begin, "end": linear_dual.end} if replica else {}
+    return QueueLoop(kernel, keep, turns=(), **around)
+
+
+settle_duals = specialise(linear_dual.settle)
+
+
+@functools.cache
 def settle(effective_step: Function) -> Any:
     """Return the compiled function that merges a worker's whole replica, at the end of its descents."""
     return specialise(_settle(effective_step), cache=True)
@@ -237,6 +259,10 @@ def scoring_parameters(weights: Array, intercept: Array) -> tuple[Any, ...]:
         flat, apart = weights[:, 0], 1
     elif weights.flags.c_contiguous:
         flat, apart = weights.reshape(-1), weights.shape[1]
+    elif weights.strides[0] > 0 and weights.strides[0] % weights.itemsize == 0:
+        # The first column of a table, with the numbers between its elements.
+        apart = weights.strides[0] // weights.itemsize
+        flat = as_strided(weights, ((len(weights) - 1) * apart + 1,), (weights.itemsize,), writeable=False)
     else:
         flat, apart = weights[:, 0].copy(), 1
     return loss_sums.read_only(flat), apart, intercept[:, 0].astype(np.float64)

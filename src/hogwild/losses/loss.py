@@ -44,6 +44,10 @@ class Loss:
     curvature: float = 1.0
     # Curvature relative to ``curvature``, as a function of the derivative.
     bend: Callable[[float], float] = fully
+    # Whether the derivative jumps, so that the curvature has no bound.
+    has_kink: bool = False
+    # Proximal operator, as in :mod:`hogwild.losses.proximal`; None if it is found by bisection.
+    prox: Callable[[float, float, float, float, float], float] | None = None
     # Standard deviation of scores that the default penalty allows for. A margin of 1 satisfies most losses of classes.
     score_scale: float = 1.0
     # Whether the function belongs to this package, so that its machine code may be cached on disk.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import exp, log1p
 
+from hogwild.losses import proximal
 from hogwild.losses.loss import Loss
 
 # Score below which exp(-z) + 1 equals exp(-z) in double precision.
@@ -68,9 +69,14 @@ def modified_huber(z: float, y: float, parameter: float) -> tuple[float, float]:
     return -4.0 * m, -4.0 * y
 
 
-HINGE = Loss("hinge", hinge, "classes")
-PERCEPTRON = Loss("perceptron", perceptron, "classes")
-SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes", curvature=2.0)
+HINGE = Loss("hinge", hinge, "classes", has_kink=True, prox=proximal.hinge)
+PERCEPTRON = Loss("perceptron", perceptron, "classes", has_kink=True, prox=proximal.perceptron)
+SQUARED_HINGE = Loss("squared-hinge", squared_hinge, "classes", curvature=2.0, prox=proximal.squared_hinge)
 # Scores of the logistic loss are log-odds: a probability of 98% is a score of 4.
-LOGISTIC = Loss("logistic", logistic, "classes", link="sigmoid", curvature=0.25, bend=waning, score_scale=4.0)
-MODIFIED_HUBER = Loss("modified-huber", modified_huber, "classes", link="huber", curvature=2.0)
+LOGISTIC = Loss(
+    "logistic", logistic, "classes", link="sigmoid", curvature=0.25, bend=waning, prox=proximal.logistic,
+    score_scale=4.0,
+)  # fmt: skip
+MODIFIED_HUBER = Loss(
+    "modified-huber", modified_huber, "classes", link="huber", curvature=2.0, prox=proximal.modified_huber
+)

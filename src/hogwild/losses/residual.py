@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import exp
 
+from hogwild.losses import proximal
 from hogwild.losses.loss import Loss
 
 
@@ -63,11 +64,20 @@ def poisson(z: float, y: float, parameter: float) -> tuple[float, float]:
     return mean - y * z, mean - y
 
 
-SQUARED = Loss("squared", squared, "real", link="identity")
-HUBER = Loss("huber", huber, "real", 0.1, link="identity")
-EPSILON_INSENSITIVE = Loss("epsilon-insensitive", epsilon_insensitive, "real", 0.1, link="identity")
-SQUARED_EPSILON_INSENSITIVE = Loss(
-    "squared-epsilon-insensitive", squared_epsilon_insensitive, "real", 0.1, link="identity", curvature=2.0
+SQUARED = Loss("squared", squared, "real", link="identity", prox=proximal.squared)
+HUBER = Loss("huber", huber, "real", 0.1, link="identity", prox=proximal.huber)
+EPSILON_INSENSITIVE = Loss(
+    "epsilon-insensitive",
+    epsilon_insensitive,
+    "real",
+    0.1,
+    link="identity",
+    has_kink=True,
+    prox=proximal.epsilon_insensitive,
 )
-QUANTILE = Loss("quantile", quantile, "real", 0.5, link="identity")
+SQUARED_EPSILON_INSENSITIVE = Loss(
+    "squared-epsilon-insensitive", squared_epsilon_insensitive, "real", 0.1, link="identity", curvature=2.0,
+    prox=proximal.squared_epsilon_insensitive,
+)  # fmt: skip
+QUANTILE = Loss("quantile", quantile, "real", 0.5, link="identity", has_kink=True, prox=proximal.quantile)
 POISSON = Loss("poisson", poisson, "counts", link="exp")

@@ -11,6 +11,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset
+from hogwild.data.frequent_first import by_frequency
 from hogwild.data.sampling import subsample
 from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
 from hogwild.problems.problem import QueueKernel, State
@@ -131,8 +132,8 @@ def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) 
     few = subsample(data, SAMPLED_ROWS).rows
     dense = few.layout == "dense"
     hots = count_hot(features, bytes_each, dense)
-    # The sort is stable, so that ties have the same order on every machine. In dense rows, all coordinates tie.
-    by_rank = np.arange(features) if dense else np.argsort(-data.frequencies(), kind="stable")
+    # In dense rows, all coordinates are as frequent.
+    by_rank = np.arange(features) if dense else by_frequency(data.frequencies())
     where = np.empty(features, np.uint32)
     where[by_rank] = np.arange(features, dtype=np.uint32)
     tiers = np.array([0, hots]) if dense else _tiers(hots)  # All coordinates of dense rows are equally frequent.

@@ -49,7 +49,10 @@ class LabelEncoding:
                     f"the label {labels[row]:g} is negative", path=name, remedy="Poisson loss is for counts."
                 )
             return labels.astype(self.precision)
-        at = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+        if len(self.classes) == 2:
+            at = (labels == self.classes[1]).astype(np.int8)
+        else:
+            at = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
         unknown = self.classes[at] != labels
         if unknown.any():
             known = ", ".join(f"{c:g}" for c in self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
@@ -59,7 +62,8 @@ class LabelEncoding:
                 path=name,
                 remedy="Train and test files must use the same labels.",
             )
-        return (2 * at - 1 if len(self.classes) == 2 else at).astype(self.precision)
+        encoded: Array = (2 * at - 1 if len(self.classes) == 2 else at).astype(self.precision)
+        return encoded
 
     def weights(self, class_weight: ClassWeight, data: Dataset) -> Array:
         """Return a weight for each class (or for -1 and 1); for numbers, all weights are 1.

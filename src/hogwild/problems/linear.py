@@ -14,7 +14,8 @@ from hogwild.data import as_dataset
 from hogwild.data.chunks import rows_per_chunk
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.sampling import RowSampling, feature_visits, narrowed, row_sampling, subsample
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.sampling import RowSampling, Split, feature_visits, narrowed, row_sampling, subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters
@@ -24,14 +25,20 @@ from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.linear import LinearModel
 from hogwild.problems import linear_kernels
+from hogwild.problems.dual_ascent import DualAscent
 from hogwild.problems.factorisation_base import check_memory
-from hogwild.problems.hot_replicas import HotReplicas
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
-from hogwild.problems.problem import BoundKernel, RowProblem, State, check_l2, default_l2, is_strength
+from hogwild.problems.problem import BoundKernel, Replicas, RowProblem, State, check_l2, default_l2, is_strength
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
+
+MANY_ROWS, ALIKE = 2**17, 16  # rows from which on this number of consecutive updates has one step size
+AT_A_TIME = 2**16  # weights of which the squares fit a cache
+# Non-zeros below which rows in any order are read fast enough for a new permutation in each epoch.
+NEW_PERMUTATIONS = 2**22
+UNBOUNDED = ("perceptron", "poisson")  # losses without a bound of their curvature, or with minima everywhere
 
 
 class Linear(RowProblem):
@@ -137,6 +144,7 @@ class Linear(RowProblem):
         self.standardise = standardise and intercept and not intercept_gradient
         # This number of features selects the loop, for a narrow sample as for the whole data.
         self._width = self.source.n_features
+        self._has_duals = False  # whether it is trained by dual coordinate ascent
 
     @cached_property
     def frame(self) -> Standardisation | None:
@@ -181,11 +189,29 @@ class Linear(RowProblem):
 
     def for_rule(self, rule: Rule) -> Linear:
         """Return this problem for a rule; columns stay unchanged if the rule's parameters cannot be transformed."""
-        if rule.position_columns or self.frame is None:
+        if not rule.has_duals and (rule.position_columns or self.frame is None):
             return self
         other = self._with(self.source, None)
-        other.sampling, other._auto = self.sampling, self._auto
+        other.sampling, other._auto, other._has_duals = self.sampling, self._auto, rule.has_duals
+        if self.frame is None:
+            other.data, other._dual_ascent = self.data, self._dual_ascent
         return other
+
+    @property
+    def training(self) -> Dataset:
+        """The rows, in epochs that draw them as the sampling says."""
+        return self._for_duals if self._has_duals else super().training
+
+    @cached_property
+    def _for_duals(self) -> InMemoryDataset:
+        """The rows in memory; dual coordinate ascent converges faster along independent permutations of them."""
+        found = self.data.at_once()
+        if not isinstance(found, InMemoryDataset):
+            raise ParameterError(
+                f"{self.source.name} is larger than memory, and the rule 'sdca' needs all rows in memory: use another "
+                "rule, such as 'adagrad'."
+            )
+        return found.permuted_anew() if found.nonzeros < NEW_PERMUTATIONS else found
 
     def to_training_space(self, state: State, rule: Rule) -> State:
         """Convert the model's parameters to those of standardised columns."""
@@ -206,7 +232,8 @@ class Linear(RowProblem):
         if self._layout == "dense" and self.n_outputs == 1 and not rule.single_worker:
             # Columns are contiguous, so that vector instructions step several weights at once.
             weights = np.asfortranarray(weights)
-        return weights, np.tile(beside, (self.n_outputs, 1))
+        state = weights, np.tile(beside, (self.n_outputs, 1))
+        return (*state, np.zeros((len(self._for_duals.rows), 2), np.float32)) if rule.has_duals else state
 
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""
@@ -230,18 +257,37 @@ class Linear(RowProblem):
         ParameterError
             If the rule does not suit the loss or the number of outputs.
         """
+        if rule.has_duals:
+            return self._dual_ascent.kernel()
         return self._kernels.descent(rule, access, workers, alone, counters)
 
-    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
+    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> Replicas | None:
         """Return replicas of the hot coordinates for each worker, merged every ``rows`` rows.
 
         None where they do not pay.
         """
+        if rule.has_duals:
+            return self._dual_ascent.replicas(workers) if rows == "auto" else None
         return self._kernels.replicas(rule, rows, workers)
 
     def max_workers(self, rule: Rule, workers: int) -> int:
         """Return the number of workers, of at most ``workers``, above which they would delay each other."""
-        return self._kernels.max_workers(rule, workers)
+        return self._dual_ascent.max_workers(workers) if rule.has_duals else self._kernels.max_workers(rule, workers)
+
+    @cached_property
+    def _dual_ascent(self) -> DualAscent:
+        return DualAscent(self.loss, self.l2, self.intercept, self._class_weights, self._layout, self.source)
+
+    @property
+    def suits_duals(self) -> bool:
+        """Whether dual coordinate ascent can minimise the objective."""
+        plain = self.n_outputs == 1 and not self.l1 and not self.intercept_gradient and self.sampling == Split()
+        return plain and self.l2 > 0
+
+    def prefers_duals(self, workers: int) -> bool:
+        """Return whether dual coordinate ascent by this number of workers is the fastest rule."""
+        known = self.loss.ours and not self.source.bounded and self.loss.name not in UNBOUNDED
+        return known and self.suits_duals and self._dual_ascent.is_fastest(workers)
 
     @property
     def _kernels(self) -> LinearKernels:
@@ -264,6 +310,11 @@ class Linear(RowProblem):
             trained=self.source if self.frame is None else self.data,
         )
 
+    @property
+    def updates_per_step(self) -> int:
+        """The number of consecutive updates with one step size; for many rows, schedules would take long."""
+        return 1 if self.source.n_rows < MANY_ROWS else ALIKE
+
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Return sums over a chunk: loss, weight, hits or squared error, labels, squared labels, rows."""
         sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
@@ -273,7 +324,7 @@ class Linear(RowProblem):
 
     def evaluate_parts(self, whole: EpochPlan, queue: Array, tally: Array, sums: Array, state: State) -> None:
         """Evaluate parts of an epoch until none is left to claim, and write one row of ``sums`` for each."""
-        kernel, parameters = linear_build.scoring(whole.rows.layout), linear_build.scoring_parameters(*state)
+        kernel, parameters = linear_build.scoring(whole.rows.layout), linear_build.scoring_parameters(*state[:2])
         outputs = self.n_outputs
         losses = linear_kernels.losses(self.loss, outputs, self.labels.classes is not None)
         loss_sums.evaluate_parts(
@@ -305,10 +356,12 @@ class Linear(RowProblem):
         if not self.l1 and not self.l2:
             return linear
         values = state[0][:, :1]
-        w = (values if self.frame is None else self.frame.unscaled(values)).ravel().astype(np.float64)
-        # The threads of a BLAS keep spinning on the workers' cores after a call such as ``w @ w``.
-        sizes = float(np.abs(w).sum()) if self.l1 else 0.0
-        squares = float(np.square(w).sum()) if self.l2 else 0.0
+        values, sizes, squares = values if self.frame is None else self.frame.unscaled(values), 0.0, 0.0
+        for first in range(0, len(values), AT_A_TIME):
+            w = values[first : first + AT_A_TIME].ravel().astype(np.float64)
+            # The threads of a BLAS keep spinning on the workers' cores after a call such as ``w @ w``.
+            sizes += float(np.abs(w).sum()) if self.l1 else 0.0
+            squares += float(np.square(w).sum()) if self.l2 else 0.0
         return self.l1 * sizes + self.l2 / 2 * squares + linear
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import rules, schedules
-from hogwild.data.csr import Array
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.sampling import RowSampling, Split, subsample
 from hogwild.errors import ParameterError
@@ -23,9 +23,6 @@ from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 from hogwild.schedules import Schedule, step_of, with_step
-
-if TYPE_CHECKING:
-    from hogwild.problems.hot_replicas import HotReplicas
 
 State = tuple[NDArray[Any], ...]
 """Parameters: arrays with one row per coordinate, which holds its value, followed by the rule's state."""
@@ -64,6 +61,39 @@ class BoundKernel(Protocol):
 
     def __call__(self, chunk: Chunk, rates: NDArray[Any], state: State, sync: NDArray[Any]) -> float:
         """Descend along the terms of a chunk, in place; return their summed loss."""
+
+
+class Replicas(Protocol):
+    """Replicas of frequent coordinates, which workers step privately and merge with the shared values at intervals."""
+
+    @property
+    def kernel(self) -> Any:
+        """The compiled loop of a worker."""
+
+    @property
+    def workers(self) -> int:
+        """The number of workers."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the chosen layout, for records."""
+
+    def compile(self, nothing: Chunk, state: State) -> None:
+        """Compile the loop and the merge, by a chunk without terms."""
+
+    def gather(self, state: State, rate: float) -> None:
+        """Copy the parameters to the shared values and to every worker's replica; ``rate`` is the step size."""
+
+    def take(self, state: State) -> None:
+        """Copy the parameters to the shared values alone."""
+
+    def settle(self, worker: int, state: State) -> None:
+        """Merge the remaining changes of a worker's replica."""
+
+    def scatter(self, state: State) -> None:
+        """Copy the shared values back to the parameters, after all workers have settled."""
+
+    def descent(self, worker: int) -> QueueKernel:
+        """Return the bound loop of one worker."""
 
 
 class Problem(ABC):
@@ -155,7 +185,11 @@ class RowProblem(Problem):
         """Return the rule and the schedule as objects; a schedule given only by name has the default step size."""
         usual = self.defaults
         found = rules.named(usual.rule if rule is None else rule)
+        if found.has_duals and schedule is None:
+            return found, schedules.Constant(1.0)
         planned = schedules.named(usual.schedule if schedule is None else schedule)
+        if found.has_duals and step_of(planned) == "auto":
+            return found, with_step(planned, 1.0)
         if isinstance(schedule, str | None) and step_of(planned) == "auto" and found == rules.named(usual.rule):
             planned = with_step(planned, usual.step)
         return found, planned
@@ -171,6 +205,15 @@ class RowProblem(Problem):
     def penalty_strength(self) -> float:
         """The strength of the penalty that the schedule "optimal" uses; 0 if there is none."""
         return 0.0
+
+    @property
+    def suits_duals(self) -> bool:
+        """Whether dual coordinate ascent can minimise the objective."""
+        return False
+
+    def prefers_duals(self, workers: int) -> bool:
+        """Return whether dual coordinate ascent by this number of workers is the fastest rule."""
+        return False
 
     # Penalties
 
@@ -245,7 +288,7 @@ class RowProblem(Problem):
         """The number of consecutive updates with one step size; more than 1 where a schedule costs more than a term."""
         return 1
 
-    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
+    def hot_replicas(self, rule: Rule, rows: int | str, workers: int) -> Replicas | None:
         """Return replicas of the hot coordinates for each worker, merged every ``rows`` rows.
 
         None where there are none.
@@ -300,6 +343,14 @@ def default_l2(data: Dataset, loss: Loss) -> float:
     square = total / min(entries, loss.score_scale**2 * len(rows))
     # Rounded, because the order of rows affects the last digits of a sum.
     return min(1.0, float(f"{square:.3g}")) / n_rows
+
+
+def mean_squared_norm(rows: CSRRows) -> float:
+    """Return the mean squared norm of rows."""
+    if rows.layout == "binary":
+        return rows.nonzeros / max(1, len(rows))
+    values = rows.values[rows.indptr[0] : rows.indptr[-1]]
+    return float(np.square(values, dtype=np.float64).sum()) / max(1, len(rows))
 
 
 def is_strength(value: object) -> bool:

@@ -7,11 +7,14 @@ from hogwild.rules.adagrad import AdaGrad
 from hogwild.rules.adam import Adam
 from hogwild.rules.ftrl import FTRL
 from hogwild.rules.rule import Rule
+from hogwild.rules.sdca import SDCA
 from hogwild.rules.sgd import SGD, Momentum, PassiveAggressive
 from hogwild.rules.sklearn_sgd import Sequential
 
-# Rules that suit every loss and strategy. PassiveAggressive and Sequential do not, so they have no names here.
-RULES: dict[str, type[Rule]] = {kebab(rule.__name__): rule for rule in (SGD, Momentum, AdaGrad, FTRL, Adam)}
+# Rules that step each coordinate by itself, and suit every loss and strategy. PassiveAggressive and Sequential do not,
+# so they have no names here.
+COORDINATE_RULES: dict[str, type[Rule]] = {kebab(rule.__name__): rule for rule in (SGD, Momentum, AdaGrad, FTRL, Adam)}
+RULES: dict[str, type[Rule]] = {**COORDINATE_RULES, "sdca": SDCA}
 
 
 def named(rule: str | Rule) -> Rule:
@@ -34,4 +37,17 @@ def named(rule: str | Rule) -> Rule:
     return lookup("rule", rule, RULES)()
 
 
-__all__ = ["FTRL", "RULES", "SGD", "AdaGrad", "Adam", "Momentum", "PassiveAggressive", "Rule", "Sequential", "named"]
+__all__ = [
+    "COORDINATE_RULES",
+    "FTRL",
+    "RULES",
+    "SDCA",
+    "SGD",
+    "AdaGrad",
+    "Adam",
+    "Momentum",
+    "PassiveAggressive",
+    "Rule",
+    "Sequential",
+    "named",
+]

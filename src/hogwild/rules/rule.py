@@ -86,6 +86,11 @@ class Rule(ABC):
         return False
 
     @property
+    def has_duals(self) -> bool:
+        """Whether the rule has a dual variable for each row, and chooses the lengths of its steps itself."""
+        return False
+
+    @property
     def step_size(self) -> str:
         """The choice of a term's step size: "scheduled", or a name in ``hogwild.kernels.linear_build``."""
         return "scheduled"

@@ -59,6 +59,12 @@ class Strategy:
         """
         return 0
 
+    @property
+    def loses_nothing(self) -> bool:
+        """Whether there is one worker, or workers may have replicas, whose merges lose no change."""
+        alone = self.workers == 1 or self.buffer == "auto"
+        return self.shares_memory and alone and self.access == "free" and not self.replicas
+
     # Properties of strategies by messages.
 
     @property

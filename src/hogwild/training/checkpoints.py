@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import array_file
@@ -76,8 +77,8 @@ class Snapshot:
         return arrays, {**asdict(self.position), "averaged": self.mean.count if self.mean else 0}
 
 
-def snapshot(session: Any, position: Position) -> Snapshot:
-    """Return a copy of the present state of a session.
+def snapshot(session: Any, position: Position, earlier: Snapshot | None = None) -> Snapshot:
+    """Return a copy of the present state of a session, in the memory of an earlier snapshot if there is one.
 
     >>> import numpy as np; from types import SimpleNamespace
     >>> session = SimpleNamespace(state=(np.zeros((2, 1), np.float32),), mean=None)
@@ -85,7 +86,13 @@ def snapshot(session: Any, position: Position) -> Snapshot:
     >>> session.state[0][:] = 7; before.put_back(session); session.state[0].ravel()
     array([0., 0.], dtype=float32)
     """
-    return Snapshot(replace(position), tuple(part.copy() for part in session.state), _copied(session.mean))
+    if earlier is None:
+        state = tuple(part.copy("K") for part in session.state)
+    else:
+        state = earlier.state
+        for kept, part in zip(state, session.state, strict=True):
+            np.copyto(kept, part)
+    return Snapshot(replace(position), state, _copied(session.mean))
 
 
 def saved_snapshot(name: str, arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Snapshot:

@@ -10,6 +10,7 @@ of batches: ``Module``    Processes             Processes, Local, Simulator...  
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -35,7 +36,8 @@ def check(job: Job) -> None:
     ParameterError
         With the reason, and a combination that works.
     """
-    for refusal in (*_pair(job), *_delay(job), *_average(job), *_checkpoint(job), *_budget(job), *_options(job)):
+    parts = _pair(job), _duals(job), _delay(job), _average(job), _checkpoint(job), _budget(job), _options(job)
+    for refusal in itertools.chain(*parts):
         raise ParameterError(refusal) if isinstance(refusal, str) else refusal
 
 
@@ -70,6 +72,23 @@ def _pair(job: Job) -> Iterator[Refusal]:
             f"Workers of {type(strategy).__name__} send each other messages: use runtime=Local() or Simulator(). In "
             "one memory there are 'hogwild', and 'averaging' for workers that descend apart and meet once an epoch."
         )
+
+
+def _duals(job: Job) -> Iterator[Refusal]:
+    """Check that a rule with a dual variable for each row has all rows in one memory, and suits the problem."""
+    if job.problem.terms != "rows" or not job.rule.has_duals:
+        return
+    strategy, options, other = job.strategy, job.options, "use another rule, such as 'adagrad'."
+    if not isinstance(job.problem, RowProblem) or not job.problem.suits_duals:
+        yield f"The rule 'sdca' is for linear models with one output, a penalty l2 and no penalty l1: {other}"
+    if job.runtime.passes_messages or not strategy.loses_nothing:
+        yield f"The rule 'sdca' goes with the strategies Serial() and Hogwild() on threads: {other} Got {strategy!r}."
+    if job.runtime.delays_workers or options.count_conflicts:
+        yield f"The rule 'sdca' has a loop of its own, without delays and counts of conflicts: {other}"
+    if options.average or options.init is not None:
+        yield f"The rule 'sdca' starts at zero, without an average: leave out 'init' and 'average', or {other}"
+    if job.budget.seconds is not None and not job.schedule.is_constant:
+        yield "The rule 'sdca' has a constant schedule where seconds limit the run: leave out 'schedule'."
 
 
 def _delay(job: Job) -> Iterator[Refusal]:

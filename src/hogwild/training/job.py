@@ -164,9 +164,11 @@ class Job:
         """Return a job in which names are replaced by objects, and missing parts by defaults that suit the problem."""
         if not isinstance(problem, Problem):
             raise invalid_parameter("problem", "a problem such as Linear((X, y))", type(problem).__name__)
-        rule, schedule = problem.complete(rule, schedule)
         found = strategies.named(strategy)
         where = runtimes.default_for(problem, found) if runtime is None else runtimes.named(runtime)
+        if rule is None and schedule is None and _prefers_duals(problem, found, where, options):
+            rule = "sdca"
+        rule, schedule = problem.complete(rule, schedule)
         problem = problem.for_rule(rule)
         if isinstance(options.callbacks, Iterator):  # the check and the run both go through them
             options = replace(options, callbacks=tuple(options.callbacks))
@@ -190,6 +192,15 @@ class Job:
                 "checkpoint", "a folder, Checkpoints(folder, seconds), or True with 'folder'", given
             )
         return Checkpoints(Path(given))
+
+
+def _prefers_duals(problem: Problem, strategy: Strategy, runtime: Runtime, options: Options) -> bool:
+    """Return whether dual coordinate ascent is possible in this run, and the fastest rule for the problem."""
+    in_memory = runtime.shares_memory and not runtime.delays_workers and strategy.loses_nothing
+    asked = options.average or options.init is not None or options.count_conflicts or options.every is not None
+    if not isinstance(problem, RowProblem) or not in_memory or asked or problem.searches_penalty:
+        return False
+    return problem.prefers_duals(strategies.worker_count(strategy))
 
 
 # Module with a function ``run(job)``, by the problem's kind of terms and whether the runtime passes messages.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.sampling import subsample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
@@ -61,6 +62,7 @@ SEVERAL = 8  # number of short epochs that are prefetched together
 WHOLE_NONZEROS = 2**22
 # Least number of rows of a sample for evaluation, and the part of larger data that it is.
 LEAST_SAMPLE, SAMPLED_PART = 10_000, 16
+DUAL_EPOCHS = 2  # number of epochs of dual coordinate ascent for which a copy of the rows pays
 FEW_STEPS = 2**20  # number of step sizes that are computed in advance, however little memory there is: 4 MiB
 
 
@@ -120,6 +122,8 @@ class TrainingLoop:
     # Copy of the data in an order that is faster to visit; None: epochs visit the data itself.
     _laid_out_data: Dataset | None = None
     _good: Snapshot = field(init=False)  # snapshot to which the loop rolls back after a divergence
+    _was_laid_out: bool | None = None  # whether dual variables of a checkpoint are in the order of a copy
+    _own_snapshot: Snapshot | None = None  # the last snapshot of this loop, whose memory the next one uses
     _trained: frozenset[int] = frozenset()  # numbers of the workers that made updates in this epoch
 
     def run(self) -> State:
@@ -136,7 +140,7 @@ class TrainingLoop:
             if self.position.chunk == 0:
                 self.position.met_loss, self.position.met_terms = 0.0, 0
                 self._trained = frozenset()
-                self._good = snapshot(self.session, self.position)
+                self._good = self._own_snapshot = snapshot(self.session, self.position, self._own_snapshot)
             if self._train_epoch() and self._record_epoch() and self.checkpoints:
                 self._save()
         while self._unrecorded:  # the last epoch was interrupted in its middle
@@ -151,8 +155,13 @@ class TrainingLoop:
     def _lay_out(self) -> None:
         """Copy the rows into an order that is faster to visit, if the remaining epochs are worth it."""
         started, epochs = time.perf_counter(), self.budget.epochs or math.inf
-        if self.shuffle and not self.stop_reason:
-            self._laid_out_data = self._data.laid_out(self.seed, epochs - self.position.epoch)
+        left = epochs - self.position.epoch
+        if self.session.has_duals:  # Dual variables are in the order of the rows, also in a run that is resumed.
+            left = math.inf if self._was_laid_out or epochs >= DUAL_EPOCHS else 0.0
+        if self.shuffle and not self.stop_reason and self._was_laid_out is not False:
+            self._laid_out_data = self._data.laid_out(self.seed, left)
+            if self._was_laid_out and self._laid_out_data is None:
+                raise CheckpointError("There is too little memory to resume the run: rows must be copied once more.")
             self.position.seconds += time.perf_counter() - started
 
     # Epochs
@@ -223,9 +232,10 @@ class TrainingLoop:
         return clock.ahead(before, left) if left <= FEW_STEPS else None
 
     def _clock(self, seconds: Callable[[], float] = float) -> StepSizes:
+        spent = float if self.schedule.is_constant else time_spent(self.budget, seconds)
         return StepSizes(
-            self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale,
-            time_spent(self.budget, seconds), self.earlier, self.session.precision, self.problem.updates_per_step,
+            self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale, spent, self.earlier,
+            self.session.precision, self.problem.updates_per_step,
         )  # fmt: skip
 
     def _train_segment(self, epoch: Epoch) -> Any:
@@ -329,6 +339,9 @@ class TrainingLoop:
         small = data.nonzeros < WHOLE_NONZEROS or rows > data.n_rows // 2
         if not self.measured or decides or small or data.bounded:
             return None
+        laid_out = self._laid_out_data
+        if isinstance(laid_out, InMemoryDataset):  # Its first rows are random ones.
+            return InMemoryDataset(laid_out.rows[:rows], shuffled=True, name=data.name)
         return subsample(data, rows, self.seed)
 
     def _evaluate(self) -> Record:
@@ -361,8 +374,9 @@ class TrainingLoop:
         return Moment(updates + self.earlier + 1, updates / self.problem.data.n_rows, fraction)
 
     def _current(self) -> State:
+        """Return the present parameters, not copied."""
         mean = self.session.mean
-        state: State = mean.values if mean is not None and mean.count else self.session.values()
+        state: State = mean.values if mean is not None and mean.count else self.session.current()
         return state
 
     def _parameters(self) -> Parameters:
@@ -402,7 +416,7 @@ class TrainingLoop:
 
     def _kept(self) -> State:
         """Return the parameters to keep: the best with ``patience``, else the last."""
-        kept, record = self._current(), self.history[-1]
+        kept, record = tuple(part.copy() for part in self._current()), self.history[-1]
         if self.budget.patience and self.best.values:
             kept = self.best.values
             record = next(record for record in self.history if record["test_loss"] == self.best.loss)
@@ -446,6 +460,7 @@ class TrainingLoop:
             "best": best,
             "stall": [self.stall.best, self.stall.epochs],
             "history": self.history,
+            "laid_out": self._laid_out_data is not None if self.session.has_duals else None,
         }
         for name, moment in moments.items():
             parts, record[name] = moment.saved(name)
@@ -468,6 +483,7 @@ class TrainingLoop:
             self.guard.halvings, self.guard.start = int(record["halvings"]), float(record["start"])
             self.history, self.best = list(record["history"]), saved_best(arrays, record["best"])
             self.stall = Stall(float(record["stall"][0]), int(record["stall"][1]))
+            self._was_laid_out = record.get("laid_out")
             now = saved_snapshot("now", arrays, record["now"])
             now.put_back(self.session)
             self.position = now.position

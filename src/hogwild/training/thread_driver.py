@@ -44,6 +44,7 @@ def run(job: Job) -> Run:
     held_out = held_out_for(problem, options.test)
     cores = strategies.worker_count(strategy)
     chosen = strategy.workers is not None or job.runtime.delays_workers  # Delayed workers leave their cores to others.
+    chosen = chosen and not rule.has_duals  # Several workers of SDCA need replicas, to lose no change.
     workers, why = (cores, "") if chosen else useful_workers(cores, problem, rule, strategy, budget)
     job.runtime.check_workers(workers)
     event_log = EventLog(options.callbacks)

@@ -29,7 +29,7 @@ def rules_help() -> str:
     """Return the names of the rules of each problem, for the help of the command line.
 
     >>> rules_help().partition(". ")[0]
-    'linear, fm, ffm, matrix-completion: sgd, momentum, adagrad, ftrl or adam'
+    'linear: sgd, momentum, adagrad, ftrl, adam or sdca'
     """
     together: dict[tuple[str, ...], list[str]] = {}
     for name, kind in PROBLEMS.items():

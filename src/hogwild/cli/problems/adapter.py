@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hogwild.run import Run
     from hogwild.strategies import Strategy
 
-# Names of the rules of problems of rows, as in ``hogwild.rules``, which would take long to import for a list of names.
+# Names of rules for all problems of rows, as in ``hogwild.rules``, which would take long to import for these names.
 RULES = ("sgd", "momentum", "adagrad", "ftrl", "adam")
 
 

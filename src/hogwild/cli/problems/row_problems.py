@@ -75,7 +75,7 @@ def check_loss(options: Mapping[str, Any]) -> None:
     row_sampling(options.get("sampling", "split"))
 
 
-LINEAR = Kind(open_rows, make_linear, check_loss)
+LINEAR = Kind(open_rows, make_linear, check_loss, rules=(*RULES, "sdca"))
 
 
 def make_fm(

@@ -232,13 +232,22 @@ class Session:
         self.team, self.slices, self._evaluation_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
 
     @property
+    def has_duals(self) -> bool:
+        """Whether the state has a dual variable for each row."""
+        return self._rule.has_duals
+
+    @property
     def precision(self) -> np.dtype[Any]:
         """The floating-point type of the step sizes: that of the most precise parameters."""
         return np.result_type(*self.state)
 
     def values(self) -> State:
         """Return a copy of the parameters alone, without the rule's state of each."""
-        return tuple(part.copy() for part in self._rule.values(self.state))
+        return tuple(part.copy() for part in self.current())
+
+    def current(self) -> State:
+        """Return the parameters alone, which are not copied where the rule allows it."""
+        return self._rule.values(self.state)
 
     def take_objective(self) -> float:
         """Return the objective summed over the terms since the last call, if the rule tracks it."""

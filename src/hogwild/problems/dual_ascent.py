@@ -1,0 +1,142 @@
+"""Dual coordinate ascent (SDCA) for a linear model: its loops, its constants, and the data for which it is fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.csr import Array, CSRRows
+from hogwild.data.dataset import Dataset
+from hogwild.data.frequent_first import by_frequency
+from hogwild.data.sampling import subsample
+from hogwild.jit import Function, bind
+from hogwild.kernels import linear_build
+from hogwild.losses import Loss
+from hogwild.losses.proximal import by_bisection
+from hogwild.problems.dual_replicas import (
+    EVERYTHING,
+    LEAST_ROWS,
+    MERGED,
+    SAMPLED_ROWS,
+    DualReplicas,
+    eigenvalues,
+    tiers_of,
+)
+from hogwild.problems.problem import QueueKernel, State, mean_squared_norm
+
+# Squared norm of a row, as a multiple of the square that the intercept counts as. The more, the shorter are the steps
+# of the intercept. Several workers need shorter ones, because the intercept is in every row.
+INTERCEPT_SHARE, INTERCEPT_SHARE_OF_MANY = 30.0, 100.0
+# Steps of the method of multipliers in an epoch. Short steps of the intercept need more of them.
+MULTIPLIER_STEPS = 3.0
+LEAST_WORK = 2**20  # non-zeros for several workers
+# Condition up to which dual coordinate ascent comes close to the optimum sooner than AdaGrad with its trials of step
+# sizes, as measured; and number of workers up to which it does for losses with a kink, which take a single worker here.
+FAST_CONDITION, FAST_CONDITION_OF_KINK, FAST_WORKERS_OF_KINK = 0.6, 2.0, 4
+
+
+@dataclass(frozen=True, eq=False)
+class DualAscent:
+    """Dual coordinate ascent along the rows of a linear objective with one output."""
+
+    loss: Loss
+    l2: float
+    intercept: bool
+    class_weights: Array
+    layout: str
+    source: Dataset
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """The mean squared norm of a row."""
+        return max(mean_squared_norm(self._few), 1e-12)
+
+    @cached_property
+    def _few(self) -> CSRRows:
+        return subsample(self.source, SAMPLED_ROWS).rows
+
+    @property
+    def condition(self) -> float:
+        """The curvature of a row's loss as a multiple of that of its share of the penalty.
+
+        Where it is small, a few epochs come close to the optimum: about ``1 + condition`` epochs divide the distance
+        to it by e (Shalev-Shwartz and Zhang 2013).
+        """
+        return self.loss.curvature * self.squared_norm / (self.l2 * self.source.n_rows)
+
+    def is_fastest(self, workers: int) -> bool:
+        """Return whether other rules by this number of workers would take longer."""
+        if not self.loss.has_kink:
+            return self.condition <= FAST_CONDITION
+        few = workers <= FAST_WORKERS_OF_KINK or self.source.nonzeros < LEAST_WORK
+        return few and self.condition <= FAST_CONDITION_OF_KINK
+
+    def kernel(self) -> QueueKernel:
+        """Return the inner loop of a single worker."""
+        constants = self._constants(1)
+
+        def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            return (*state, self.class_weights, float(self.loss.parameter), constants)
+
+        return QueueKernel(self._loop(replica=False), rest)
+
+    def replicas(self, workers: int) -> DualReplicas | None:
+        """Return replicas of the weights for at most this number of workers; None where several do not pay."""
+        workers = self.max_workers(workers)
+        if workers == 1:
+            return None
+        constants = self._constants(workers)
+
+        def rest(state: State) -> tuple[Any, ...]:
+            return (*state, self.class_weights, float(self.loss.parameter), constants)
+
+        return DualReplicas(self._by_rank, self._tiers, self._gains, self._loop(replica=True), rest, workers)
+
+    def max_workers(self, workers: int) -> int:
+        """Return the number of workers, of at most ``workers``, that train longer than they merge."""
+        source = self.source
+        if self.layout == "dense" or source.n_features > EVERYTHING or source.nonzeros < LEAST_WORK:
+            return 1
+        return int(max(1, min(workers, MERGED / (self._gains[0] * LEAST_ROWS)))) if workers > 1 else 1
+
+    def _loop(self, replica: bool) -> Any:
+        prox = self.loss.prox or _by_bisection(self.loss.function)
+        return linear_build.ascend(self.layout, self.loss.function, prox, self.loss.ours, replica)
+
+    def _constants(self, workers: int) -> Array:
+        row_step = 1 / (self.l2 * self.source.n_rows)
+        bias_step = row_step * self._intercept_square(workers) if self.intercept else 0.0
+        drift = MULTIPLIER_STEPS * bias_step / self.source.n_rows
+        return np.array([row_step, bias_step, drift, workers, MERGED])
+
+    def _intercept_square(self, workers: int) -> float:
+        return self.squared_norm / (INTERCEPT_SHARE if workers == 1 else INTERCEPT_SHARE_OF_MANY)
+
+    @cached_property
+    def _by_rank(self) -> Array:
+        return by_frequency(self.source.frequencies())
+
+    @cached_property
+    def _tiers(self) -> Array:
+        return tiers_of(self.source.n_features)
+
+    @cached_property
+    def _gains(self) -> Array:
+        """The part of the distance to the optimum that the step of a row closes, for each tier of several workers."""
+        square = self._intercept_square(2)
+        found = eigenvalues(self._few, self._by_rank, self._tiers)
+        found[0] += square if self.intercept else 0.0
+        row_step = 1 / (self.l2 * self.source.n_rows)
+        slope = row_step * (self.squared_norm + square)
+        steepest = 1 / slope if self.loss.has_kink else 1 / (1 / self.loss.curvature + slope)
+        return np.maximum(row_step * steepest * found, 1e-12)
+
+
+@cache
+def _by_bisection(loss: Function) -> Callable[..., float]:
+    """Return one function per loss, so that its kernels are compiled once."""
+    return bind(by_bisection, loss=loss)

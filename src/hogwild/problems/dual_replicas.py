@@ -1,0 +1,129 @@
+"""Replicas of the weights for workers of dual coordinate ascent, and how often each tier of them is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.csr import Array, CSRRows
+from hogwild.data.dataset import Chunk
+from hogwild.kernels import linear_dual
+from hogwild.kernels.linear_build import largest_eigenvalues, settle_duals
+from hogwild.problems.problem import QueueKernel, State
+
+FIRST_TIER, EVERYTHING = 2**8, 2**17  # features of the first tier, and most features of which all have replicas
+SAMPLED_ROWS, ROUNDS = 2**11, 3  # for the largest eigenvalues
+# Part of the distance to the optimum that the steps of all workers between two merges may close, and least rows of a
+# worker between two merges of the first tier: a merge takes as long as some ten rows.
+MERGED, LEAST_ROWS = 0.5, 16
+
+
+def tiers_of(features: int) -> Array:
+    """Return the bounds of tiers of features, of which each is twice the bound before.
+
+    >>> tiers_of(1000).tolist(), tiers_of(100).tolist()
+    ([0, 256, 512, 1000], [0, 100])
+    """
+    bounds = [0, FIRST_TIER]
+    while bounds[-1] < features:
+        bounds.append(2 * bounds[-1])
+    return np.array([*bounds[:-1], features])
+
+
+def eigenvalues(few: CSRRows, by_rank: Array, tiers: Array) -> Array:
+    """Return the largest eigenvalue of the second moments of each tier's features, in a few rows."""
+    found, where = np.zeros(len(tiers) - 1), np.empty(len(by_rank), np.uint32)
+    where[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
+    entries = slice(int(few.indptr[0]), int(few.indptr[-1]))
+    starts, weights = few.indptr - few.indptr[0], np.ones(len(few), np.float32)
+    largest_eigenvalues(few.layout)(
+        starts, where[few.indices[entries]], few.values[entries], weights, tiers, ROUNDS, found
+    )
+    return found
+
+
+@dataclass(eq=False)
+class DualReplicas:
+    """Shared weights, the most frequent feature first, and every worker's replica."""
+
+    by_rank: Array
+    tiers: Array
+    gains: Array
+    kernel: Any
+    # (state) -> the arguments of the kernel after the step sizes and before the replica.
+    rest: Callable[[State], tuple[Any, ...]]
+    workers: int
+    shared: Array = field(init=False)
+    locks: Array = field(init=False)
+    own: list[tuple[Array, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        features, tiers = len(self.by_rank), len(self.gains)
+        self.shared = np.zeros((features, 1), np.float32)
+        self.locks = linear_dual.new_locks(features)
+        self.own = [
+            (
+                np.zeros((features, 1), np.float32), np.zeros((features, 1), np.float32),
+                # Counters of two workers must not share a cache line.
+                np.zeros(tiers + 2 * linear_dual.LINE)[:tiers], np.zeros(2 * linear_dual.LINE)[:4].reshape(2, 2),
+            )
+            for _ in range(self.workers)
+        ]  # fmt: skip
+
+    def compile(self, nothing: Chunk, state: State) -> None:
+        """Compile the loop and the merge, by a chunk without rows and a merge without changes."""
+        self.take(state)
+        self._start(0, state)
+        self.descent(0)(nothing, np.empty(0, np.float32), state, np.zeros(1, np.int64))
+        self.settle(0, state)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the chosen layout, for records."""
+        rows = rows_between_merges(self.gains[0], self.workers)
+        return {"coordinates": len(self.by_rank), "of": len(self.by_rank), "rows": rows}
+
+    def gather(self, state: State, rate: float) -> None:
+        """Copy the shared weights, also to every worker's replica."""
+        self.take(state)
+        for worker in range(self.workers):
+            self._start(worker, state)
+
+    def _start(self, worker: int, state: State) -> None:
+        own, seen, since, biases = self.own[worker]
+        own[self.by_rank] = seen[:] = self.shared
+        since[:], biases[:] = 0, state[1][0]
+
+    def take(self, state: State) -> None:
+        """Copy the shared weights, but not to the workers' replicas."""
+        np.take(state[0], self.by_rank, axis=0, out=self.shared)
+
+    def settle(self, worker: int, state: State) -> None:
+        """Merge the remaining changes of a worker's replica."""
+        settle_duals(self._arguments(worker, state))
+
+    def scatter(self, state: State) -> None:
+        """Copy the shared weights back to the parameters, after all workers have settled."""
+        state[0][self.by_rank] = self.shared
+
+    def descent(self, worker: int) -> QueueKernel:
+        """Return the bound loop of one worker."""
+        return QueueKernel(self.kernel, lambda state, sync: self._arguments(worker, state))
+
+    def _arguments(self, worker: int, state: State) -> tuple[Any, ...]:
+        own, seen, since, biases = self.own[worker]
+        return (
+            *self.rest(state), self.shared, own, seen, since, self.by_rank, self.tiers, self.gains, self.locks, biases,
+            worker,
+        )  # fmt: skip
+
+
+def rows_between_merges(gain: float, workers: int) -> int:
+    """Return the number of rows of a worker between two merges of the first tier.
+
+    >>> rows_between_merges(0.001, 10)
+    51
+    """
+    return int(MERGED / (gain * workers)) + 1
