@@ -187,6 +187,8 @@ def others(one: Set, turns: int) -> list[list[str]]:
 
 
 def main(out: Path = results.FOLDER, quick: bool = False) -> None:
+    from benchmarks import whole_minimise  # which has functions of this module
+
     warnings.simplefilter("ignore")
     turns = 2 if quick else TURNS
     workers = tuple(count for count in WORKERS if count <= results.cores())
@@ -198,6 +200,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
             print(*lines[-1], flush=True)
         if one.name.startswith("rcv1") and not more:
             more = others(one, turns)
+    whole_minimise.main(out, quick)
     scores = ["score of 1", f"score of {workers[-1]}"] if workers else ["score of 1"]
     head = ["set", "non-zeros", "settings", "scikit-learn ms", "1 worker", *map(str, workers), *scores]
     results.write(

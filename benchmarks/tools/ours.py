@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import hogwild
-from benchmarks.kinds import have_compiled
+from benchmarks.kinds import have_default_compiled
 from benchmarks.results import cores
 from benchmarks.sets import Split
 from benchmarks.tools.way import Fit, Tool, Way
@@ -35,8 +35,8 @@ def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs:
 
 
 def ways(workers: int, data: Any, split: Split, loss: str) -> list[Way]:
-    have_compiled(hogwild.Linear(data, loss, l2=split.l2), workers=workers)
-    return [Way("defaults", partial(fit, data, split, loss, workers, "cosine"))]
+    have_default_compiled(hogwild.Linear(data, loss, l2=split.l2), workers)
+    return [Way("defaults", partial(fit, data, split, loss, workers, None))]
 
 
 def ways_with_a_step(workers: int, data: Any, split: Split, loss: str) -> list[Way]:

@@ -37,16 +37,21 @@ def feature_counts(epoch: Epoch, features: int, nonzeros: int) -> Array:
     threads = max(1, min(usable_cores(), len(epoch), nonzeros // (features + 2**18)))
     if threads == 1:
         return _count_share(epoch, range(len(epoch)), features)
+    counts, total = np.zeros((threads, features), np.uint32), np.empty(features, np.int64)
+    bounds = [features * part // threads for part in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        shares = [range(first, len(epoch), threads) for first in range(threads)]
-        counts = list(pool.map(lambda share: _count_share(epoch, share, features), shares))
-    for other in counts[1:]:
-        counts[0] += other
-    return counts[0]
+        list(
+            pool.map(
+                lambda part: _count_share(epoch, range(part, len(epoch), threads), features, counts[part]),
+                range(threads),
+            )
+        )
+        list(pool.map(lambda part: _add_up(counts, total, bounds[part], bounds[part + 1]), range(threads)))
+    return total
 
 
-def _count_share(epoch: Epoch, numbers: range, features: int) -> Array:
-    counts = np.zeros(features, np.int64)
+def _count_share(epoch: Epoch, numbers: range, features: int, counts: Array | None = None) -> Array:
+    counts = np.zeros(features, np.int64) if counts is None else counts
     for number in numbers:
         chunk = epoch[number]
         if chunk.rows.layout == "dense":
@@ -55,6 +60,16 @@ def _count_share(epoch: Epoch, numbers: range, features: int) -> Array:
             count_features(chunk.rows.indptr, chunk.rows.indices, chunk.order, counts)
         epoch.done(number)
     return counts
+
+
+@compiled
+def _add_up(counts: Array, total: Array, first: int, last: int) -> None:
+    """Add up the counts of all threads for some features."""
+    for u in range(first, last):
+        total[u] = 0
+    for part in range(counts.shape[0]):
+        for u in range(first, last):
+            total[u] += counts[part, u]
 
 
 @compiled

@@ -227,6 +227,23 @@ def shared_penalty(shares: Any, u: Any, strength: Any) -> Any:
     return strength * shares[u]
 
 
+def write_shares(visits: Any, rows: Any, shares: Any) -> None:
+    """Write the share of each coordinate's penalty in a term, for the number of terms that have the coordinate."""
+    for u in range(shares.size):
+        shares[u] = rows / visits[u] if visits[u] > 0 else rows
+
+
+def sums_of(values: Any) -> Any:
+    """Return the sums of the absolute values and of the squares of a column, in double precision."""
+    sizes = squares = 0.0
+    for u in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            value = float(values[u, k])
+            sizes += abs(value)
+            squares += value * value
+    return sizes, squares
+
+
 def no_penalty(shares: Any, u: Any, strength: Any) -> Any:
     """Return 0, as there is no penalty."""
     return np.float32(0)

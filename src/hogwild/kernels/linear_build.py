@@ -109,7 +109,6 @@ def descend_buffered(
 ) -> Any:  # fmt: skip
     """Return the compiled descent of a worker with a replica of all coordinates (``everything``) or of the hot ones."""
     columns, some = LAYOUTS[layout], not everything
-    mean_rate = bind(linear_replicated.mean_rate, effective_step=effective_step)
     place = {"place": linear_replicated.as_noted if some else linear_replicated.as_numbered}
     column = columns["column"]
     ahead = bind(linear_replicated.look_ahead, column=column, note=bind(linear_replicated.note, column=column))
@@ -126,7 +125,7 @@ def descend_buffered(
         dot_of_copy=bind(linear_replicated.dot_of_copy, **columns, **place),
         ahead=ahead if some else linear_replicated.no_look_ahead,
         longest=linear_replicated.longest if some else linear_replicated.none,
-        merge_due_tiers=bind(linear_replicated.merge_due_tiers, mean_rate=mean_rate),
+        merge_due_tiers=_merge_due_tiers(effective_step),
         **_penalties(rests, penalised, scaled, part),
     )
     end = bind(linear_replicated.end, settle=_settle(effective_step))
@@ -160,7 +159,12 @@ def settle(effective_step: Function) -> Any:
 
 
 def _settle(effective_step: Function) -> Function:
-    return bind(linear_replicated.settle, mean_rate=bind(linear_replicated.mean_rate, effective_step=effective_step))
+    return bind(linear_replicated.settle, merge_due_tiers=_merge_due_tiers(effective_step))
+
+
+def _merge_due_tiers(effective_step: Function) -> Function:
+    mean_pace = bind(linear_replicated.mean_pace, effective_step=effective_step)
+    return bind(linear_replicated.merge_due_tiers, mean_pace=mean_pace)
 
 
 def _penalties(
@@ -251,6 +255,10 @@ def squared_row_norms(layout: str) -> Any:
 def scoring(layout: str) -> Any:
     """Return the compiled loop that scores rows, for evaluations and predictions."""
     return loss_sums.scoring(bind(linear.decide, dot_of=bind(dot_of, **LAYOUTS[layout])))
+
+
+write_shares = specialise(linear.write_shares)
+sums_of = specialise(linear.sums_of, arithmetic="reordered")
 
 
 def scoring_parameters(weights: Array, intercept: Array) -> tuple[Any, ...]:

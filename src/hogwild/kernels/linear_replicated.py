@@ -4,6 +4,10 @@ Cache lines that all workers write move from core to core with every write, and 
 loop, a worker steps its own replica of the frequent ("hot") coordinates and merges it periodically with the shared
 values. The most frequent coordinates are merged most often. Workers read and write rare coordinates in place.
 
+Sums of the workers' changes equal steps one after the other as long as all steps between two merges are short together
+(see :mod:`hogwild.kernels.linear_parallel`). So each tier of coordinates is merged as often as its largest eigenvalue
+and its step sizes require. Where that would be too often, only a share of the changes is merged.
+
 The loop is a template like those in :mod:`hogwild.kernels.linear`, and binds four more names. ``table`` and ``place``
 give the location where a coordinate is stepped. ``effective_step`` is the change of a coordinate per unit of gradient.
 ``bend`` is the curvature of the loss.
@@ -23,33 +27,36 @@ from hogwild.kernels.row_layouts import span
 # mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821
 
-# Entries of a worker's control array. WAITING: rows since the last merge. EVENT: number of merges. SEEN: rows before
-# the last merge. PERIOD: rows between two merges, which grows from SHORTEST to LONGEST. BENT: recent mean curvature of
-# the losses, in units of 1 / WHOLE.
-WAITING, EVENT, SEEN, PERIOD, SHORTEST, LONGEST, BENT = range(7)
+# Entries of a worker's control array. WAITING: rows since the last merge. EVENT: number of merges. PERIOD: rows between
+# two merges of the first tier, from SHORTEST to LONGEST. BENT: recent mean curvature of the losses, in units of
+# 1 / WHOLE. WORKER: number of the worker.
+WAITING, EVENT, PERIOD, SHORTEST, LONGEST, BENT, WORKER = range(7)
 WHOLE = 2**20
+# Rows of a worker's array about tiers. SINCE: rows since the last merge of a tier. PACE: mean change of its coordinates
+# for a gradient and a step size of 1, as of the last merge.
+SINCE, PACE = 0, 1
 # Weight of one row in the exponential mean of the curvature.
 LATELY = np.float32(1 / 64)
-# Position of the merge lock, in the middle of an array whose cache lines hold nothing else.
-DOOR = 32
-# Number of merge periods after which a worker merges without the merge lock.
-LATE = 4
-LINE = 16  # Number of float32 numbers in a cache line.
+LINE = 16  # Number of float32 numbers in a cache line; of integers there are two lines in it.
+SEGMENT = 64  # Coordinates with a lock of their own.
 # Number of terms for which rows are looked up ahead, at least AHEAD + 1.
 SLOTS = 4
-# ALWAYS: number of tiers that every merge includes as a whole. MANY: more than the number of tiers.
-ALWAYS, MANY = 2, 64
 # Rows of a replica per row that is sampled to estimate the effective step size.
 SAMPLED = 8
-# Largest sum of all workers' steps between two merges, as a multiple of the distance to the optimum.
-CALM = 2.0
+# Sum of all workers' steps between two merges, as a multiple of the distance to the optimum. DUE: at which a tier is
+# merged. CALM: above which only a share of the changes is merged, so that this sum is CALM. A share slows down all
+# directions, of which only the steepest one needs it. So tiers are merged before they need it, where that is possible.
+DUE, CALM = 0.5, 1.0
+# Coordinates of a tier, for each row between two merges, at most: a coordinate is merged 250 times as fast as a row of
+# text is trained.
+WORTH = 256
 
 
 def descend_buffered(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, rates: Any, state: Any, bias: Any,
     hot: Any, own: Any, seen: Any, lookup: Any, places: Any, control: Any, tiers: Any, stiff: Any, intercept: Any,
     shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any, least: Any,
-    stiffness: Any, bias_rate: Any, tilt: Any, door: Any,
+    stiffness: Any, bias_rate: Any, tilt: Any, locks: Any, about_tiers: Any,
 ) -> float:  # fmt: skip
     """Descend along the terms ``order`` of a model with one output; return their summed loss.
 
@@ -100,19 +107,14 @@ def descend_buffered(
         waiting += 1
         alone += 1
         if alone >= control[PERIOD]:
-            entered = try_lock_merge(door)
-            if entered or alone >= LATE * control[PERIOD]:
-                control[WAITING], alone, pace = alone, 0, bent * rate
-                plan_merge(hot, seen, control, tiers)
-                merge_due_tiers(hot, own, seen, places, scale, control, tiers, 0, ALWAYS, stiff, pace, least, constants)
-                if intercept:
-                    merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness))
-                    waiting, moved, pulled = 0, np.float32(0), np.float32(0)
-                if entered:
-                    unlock(door, DOOR)
-                merge_due_tiers(
-                    hot, own, seen, places, scale, control, tiers, ALWAYS, MANY, stiff, pace, least, constants
-                )
+            merge_due_tiers(
+                hot, own, seen, places, scale, control, about_tiers, tiers, stiff, alone, bent, rate, least, constants,
+                locks, np.bool_(False),
+            )  # fmt: skip
+            alone = 0
+            if intercept:
+                merge(bias, mine, then, damping(moved, pulled, waiting, least, stiffness / np.float32(CALM)))
+                waiting, moved, pulled = 0, np.float32(0), np.float32(0)
     # If the mean is NaN, it restarts at WHOLE, which stands for a curvature of 1.
     control[WAITING], control[BENT] = alone, np.int64(bent * WHOLE) if bent >= 0 else WHOLE
     if intercept and waiting:
@@ -201,53 +203,57 @@ def part_beside_rank(shares: Any, u: Any, strength: Any) -> Any:
     return strength * shares[u, 1]
 
 
-def try_lock_merge(door: Any) -> bool:
-    """Take the merge lock if it is free; otherwise return False at once, and the worker tries again after its next row.
+def merge_due_tiers(
+    hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, about_tiers: Any, tiers: Any, stiff: Any,
+    waited: Any, bent: Any, rate: Any, least: Any, constants: Any, locks: Any, everything: Any,
+) -> None:  # fmt: skip
+    """Merge the tiers that are due, or everything; skip segments that another worker is just merging.
 
-    If two workers merge at the same time, one overwrites changes of the other, and cache lines move between their
-    cores.
+    ``waited`` is the number of rows since the last call. The first tier is always due, and decides when the next call
+    is. Another tier is due when the steps of all workers since its last merge have become long together.
     """
-    return load(door, DOOR) == 0 and exchange_if(door, DOOR, 0, 1)
-
-
-def plan_merge(hot: Any, seen: Any, control: Any, tiers: Any) -> None:
-    """Count the merge, update the merge period, and prefetch all cache lines that the merge writes.
-
-    All prefetches precede the first write, so that the lines arrive at the same time.
-    """
-    control[SEEN] += control[WAITING]
     control[EVENT] += 1
-    control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], control[SEEN] // 4))
     for k in range(tiers.size - 1):
-        low, high = due(k, control, tiers)
-        for p in range(low, high, max(1, LINE // hot.shape[1])):
+        about_tiers[SINCE, k] += waited
+        low, high, rows = tiers[k], tiers[k + 1], about_tiers[SINCE, k]
+        together = rows * stiff[k] * bent * rate * about_tiers[PACE, k] / least
+        if k > 0 and not everything and (together < DUE or rows * WORTH < high - low):
+            continue
+        about_tiers[PACE, k] = mean_pace(own, places, low, high, constants)
+        gain = stiff[k] * bent * rate * about_tiers[PACE, k] / least
+        if k == 0 and gain > 0:
+            period = np.int64(min(DUE / gain, 1e9))
+            control[PERIOD] = max(control[SHORTEST], min(control[LONGEST], period))
+        if merge_segments(hot, own, seen, places, low, high, replica_damping(rows * gain, least), scale, control, locks,
+                          least, everything):  # fmt: skip
+            about_tiers[SINCE, k] = 0
+
+
+def merge_segments(
+    hot: Any, own: Any, seen: Any, places: Any, low: Any, high: Any, share: Any, scale: Any, control: Any, locks: Any,
+    least: Any, everything: Any,
+) -> bool:  # fmt: skip
+    """Merge the segments of a tier; return whether none was left out.
+
+    Each worker begins with another segment, so that workers rarely meet.
+    """
+    first, complete = low // SEGMENT, True
+    count = (high + SEGMENT - 1) // SEGMENT - first
+    offset = np.int64(count * control[WORKER] * least)
+    for number in range(count):
+        at = first + (number + offset) % count
+        if everything:
+            lock(locks, at * LINE)
+        elif load(locks, at * LINE) != 0 or not exchange_if(locks, at * LINE, 0, 1):
+            complete = False
+            continue
+        start, stop = max(low, at * SEGMENT), min(high, (at + 1) * SEGMENT)
+        for p in range(start, stop, max(1, LINE // hot.shape[1])):
             for s in range(hot.shape[1]):
                 prefetch_to_write(hot, p, s)
-                prefetch_to_write(seen, p, s)
-
-
-def merge_due_tiers(
-    hot: Any, own: Any, seen: Any, places: Any, scale: Any, control: Any, tiers: Any, first: Any, last: Any, stiff: Any,
-    rate: Any, least: Any, constants: Any,
-) -> None:  # fmt: skip
-    """Merge the due rows of the tiers ``first`` to ``last``.
-
-    The first ALWAYS tiers are merged as a whole. Each other tier has twice the rows of the tier before, and one part of
-    it is due at a time. So every merge costs about the same, and a tier that is half as frequent waits twice as long.
-    """
-    for k in range(first, min(last, tiers.size - 1)):
-        low, high = due(k, control, tiers)
-        if low < high:
-            rows = np.float32(control[WAITING] * rounds(k, control))
-            gain = stiff[k] * rows * mean_rate(own, places, low, high, rate, constants)
-            merge_rows(hot, own, seen, places, low, high, replica_damping(gain, least), scale)
-
-
-def due(k: Any, control: Any, tiers: Any) -> Any:
-    """Return the range of rows of tier ``k`` that this merge includes."""
-    parts = rounds(k, control)
-    first, size, part = tiers[k], tiers[k + 1] - tiers[k], control[EVENT] % parts
-    return first + part * size // parts, first + (part + 1) * size // parts
+        merge_rows(hot, own, seen, places, start, stop, share, scale)
+        unlock(locks, at * LINE)
+    return complete
 
 
 def begin(data: Any, order: Any, rates: Any, rest: Any) -> None:
@@ -255,7 +261,8 @@ def begin(data: Any, order: Any, rates: Any, rest: Any) -> None:
 
     ``rest`` holds the arguments of :func:`descend_buffered` after the rates.
     """
-    hot, own, seen, places = rest[2], rest[3], rest[4], rest[6]
+    hot, own, seen, places, about_tiers = rest[2], rest[3], rest[4], rest[6], rest[22]
+    about_tiers[SINCE] = 0
     for p in range(hot.shape[0]):
         for s in range(hot.shape[1]):
             own[places[p], s] = seen[p, s] = hot[p, s]
@@ -268,49 +275,35 @@ def end(data: Any, order: Any, rates: Any, rest: Any) -> None:
 
 def settle(rest: Any, rates: Any) -> None:
     """Merge the whole replica."""
-    hot, own, seen, places, control, tiers, stiff, constants, least, door = (
-        rest[2], rest[3], rest[4], rest[6], rest[7], rest[8], rest[9], rest[16], rest[17], rest[21],
+    hot, own, seen, places, control, tiers, stiff, constants, least, locks, about_tiers = (
+        rest[2], rest[3], rest[4], rest[6], rest[7], rest[8], rest[9], rest[16], rest[17], rest[21], rest[22],
     )  # fmt: skip
-    rate = np.float32(control[BENT] / WHOLE) * (rates[0] if rates.size else np.float32(0))
-    for k in range(tiers.size - 1):
-        low, high = tiers[k], tiers[k + 1]
-        gain = stiff[k] * np.float32(control[PERIOD] * rounds(k, control))
-        gain *= mean_rate(own, places, low, high, rate, constants)
-        # All workers settle at the same time, so each one waits for the merge lock.
-        if k < ALWAYS:
-            lock(door, DOOR)
-        merge_rows(hot, own, seen, places, low, high, replica_damping(gain, least), np.float32(1))
-        if k < ALWAYS:
-            unlock(door, DOOR)
+    rate, waited = rates[0] if rates.size else np.float32(0), control[WAITING]
+    control[WAITING] = 0
+    merge_due_tiers(
+        hot, own, seen, places, np.float32(1), control, about_tiers, tiers, stiff, waited,
+        np.float32(control[BENT] / WHOLE), rate, least, constants, locks, np.bool_(True),
+    )  # fmt: skip
 
 
-def rounds(k: Any, control: Any) -> Any:
-    """Return the number of parts in which tier ``k`` is merged.
-
-    There are fewer early in the run, when values change most.
-    """
-    return max(1, min(1 << max(k - ALWAYS + 1, 0), control[SEEN] // (4 * control[PERIOD])))
-
-
-def replica_damping(gain: Any, least: Any) -> Any:
+def replica_damping(together: Any, least: Any) -> Any:
     """Return the share of a worker's change to merge, so that all workers' changes together do not overshoot.
 
-    ``gain`` is the fraction of the distance to the optimum that one worker's steps since the last merge close.
-    ``least`` is 1 / workers. See :func:`hogwild.kernels.linear.damping`.
+    ``together`` is the fraction of the distance to the optimum that the steps of all workers since the last merge
+    close. ``least`` is 1 / workers. See :func:`hogwild.kernels.linear.damping`.
     """
-    together = gain / (least * np.float32(CALM))
-    return np.float32(1) if together <= 1 else max(least, np.float32(1) / together)
+    return np.float32(1) if together <= CALM else np.float32(max(least, CALM / together))
 
 
-def mean_rate(own: Any, places: Any, low: Any, high: Any, rate: Any, constants: Any) -> Any:
-    """Return the mean change of these rows per unit of gradient, from a sample of one in SAMPLED rows.
+def mean_pace(own: Any, places: Any, low: Any, high: Any, constants: Any) -> Any:
+    """Return the mean change of these rows for a gradient and a step size of 1, from a sample of one in SAMPLED rows.
 
     The mean is the inverse root mean square of the inverses, so the smallest steps count most. Small steps belong to
     coordinates that were stepped often. Coordinates that were not stepped yet need no damping.
     """
     total, count = np.float32(0), np.float32(0)
     for p in range(low, high, SAMPLED):
-        total += np.float32(1) / effective_step(own, places[p], rate, constants) ** 2
+        total += np.float32(1) / effective_step(own, places[p], np.float32(1), constants) ** 2
         count += np.float32(1)
     return np.sqrt(count / total)
 

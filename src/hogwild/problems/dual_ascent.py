@@ -21,11 +21,9 @@ from hogwild.problems.dual_replicas import (
     EVERYTHING,
     LEAST_ROWS,
     MERGED,
-    SAMPLED_ROWS,
     DualReplicas,
-    eigenvalues,
-    tiers_of,
 )
+from hogwild.problems.feature_tiers import SAMPLED_ROWS, eigenvalues, tiers_of
 from hogwild.problems.problem import QueueKernel, State, mean_squared_norm
 
 # Squared norm of a row, as a multiple of the square that the intercept counts as. The more, the shorter are the steps

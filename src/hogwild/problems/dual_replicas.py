@@ -8,41 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Array, CSRRows
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk
 from hogwild.kernels import linear_dual
-from hogwild.kernels.linear_build import largest_eigenvalues, settle_duals
+from hogwild.kernels.linear_build import settle_duals
 from hogwild.problems.problem import QueueKernel, State
 
-FIRST_TIER, EVERYTHING = 2**8, 2**17  # features of the first tier, and most features of which all have replicas
-SAMPLED_ROWS, ROUNDS = 2**11, 3  # for the largest eigenvalues
+EVERYTHING = 2**17  # most features of which all have replicas
 # Part of the distance to the optimum that the steps of all workers between two merges may close, and least rows of a
 # worker between two merges of the first tier: a merge takes as long as some ten rows.
 MERGED, LEAST_ROWS = 0.5, 16
-
-
-def tiers_of(features: int) -> Array:
-    """Return the bounds of tiers of features, of which each is twice the bound before.
-
-    >>> tiers_of(1000).tolist(), tiers_of(100).tolist()
-    ([0, 256, 512, 1000], [0, 100])
-    """
-    bounds = [0, FIRST_TIER]
-    while bounds[-1] < features:
-        bounds.append(2 * bounds[-1])
-    return np.array([*bounds[:-1], features])
-
-
-def eigenvalues(few: CSRRows, by_rank: Array, tiers: Array) -> Array:
-    """Return the largest eigenvalue of the second moments of each tier's features, in a few rows."""
-    found, where = np.zeros(len(tiers) - 1), np.empty(len(by_rank), np.uint32)
-    where[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
-    entries = slice(int(few.indptr[0]), int(few.indptr[-1]))
-    starts, weights = few.indptr - few.indptr[0], np.ones(len(few), np.float32)
-    largest_eigenvalues(few.layout)(
-        starts, where[few.indices[entries]], few.values[entries], weights, tiers, ROUNDS, found
-    )
-    return found
 
 
 @dataclass(eq=False)

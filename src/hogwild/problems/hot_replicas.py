@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from hogwild.data.csr import Array, CSRRows
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.frequent_first import by_frequency
 from hogwild.data.sampling import subsample
-from hogwild.kernels.linear_replicated import BENT, DOOR, EVENT, LONGEST, PERIOD, SHORTEST, WAITING, WHOLE
+from hogwild.kernels.linear_dual import new_locks
+from hogwild.kernels.linear_replicated import BENT, LINE, LONGEST, PACE, PERIOD, SHORTEST, WAITING, WHOLE, WORKER
+from hogwild.problems.feature_tiers import eigenvalues
 from hogwild.problems.problem import QueueKernel, State
 
 # Bytes of a worker's two copies that do not burden its cache.
@@ -22,8 +23,10 @@ CACHED = 2**20
 FREQUENT = 2**12
 # Number of coordinates in the first tier, which every merge includes.
 FIRST_TIER = 128
-# Number of rows between two merges at the start of a run, when workers learn most from each other.
-FIRST_ROWS = 32
+# Least number of rows between two merges: at the start of a run, when workers learn most from each other, and later
+# where steps are long.
+FIRST_ROWS = 8
+UNKNOWN_PACE = 1e6  # Mean step before the first merge, so that all tiers are merged.
 # Minimum number of rows per worker for replicas to pay.
 FEWEST_ROWS = 1_000
 # Minimum number of non-zeros for each number that is copied.
@@ -85,6 +88,7 @@ class WorkerReplica:
     copy: Array
     seen: Array  # Shared rows at the last merge.
     control: Array
+    about_tiers: Array
 
     def start(self, hot: Array, places: Array) -> None:
         """Copy the shared values."""
@@ -138,12 +142,10 @@ def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) 
     where[by_rank] = np.arange(features, dtype=np.uint32)
     tiers = np.array([0, hots]) if dense else _tiers(hots)  # All coordinates of dense rows are equally frequent.
     if dense:
-        stiff = [curvature * _steepest(few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features))]
+        table = few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features)
+        stiff = curvature * np.array([_steepest(table)])
     else:
-        present, (mean, square) = data.frequencies()[by_rank[:hots]] / data.n_rows, _moments(few)
-        stiff = [
-            curvature * _steepest_apart(mean, square, present[low:high]) for low, high in itertools.pairwise(tiers)
-        ]
+        stiff = curvature * eigenvalues(few, by_rank, tiers)
     return ReplicaLayout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
 
 
@@ -177,23 +179,6 @@ def _steepest(table: Array) -> float:
     return length
 
 
-def _steepest_apart(mean: float, square: float, present: Array) -> float:
-    """Estimate the largest eigenvalue for independent columns that are present in these fractions of the rows.
-
-    ``mean`` and ``square`` are the moments of the stored values. An eigenvalue measured on a sample, as for dense rows,
-    would be too large: rare columns that happen to share a sampled row would look correlated.
-    """
-    return float(max(mean**2 * np.square(present).sum(), square * present.max()))
-
-
-def _moments(few: CSRRows) -> tuple[float, float]:
-    """Return the mean of the stored values, and the mean of their squares."""
-    if few.layout == "binary":
-        return 1.0, 1.0
-    values = few.values[few.indptr[0] : few.indptr[-1]]
-    return float(np.mean(values)), float(np.mean(np.square(values)))
-
-
 def _tiers(hots: int) -> Array:
     """Return the bounds of tiers, of which each is twice the bound before.
 
@@ -212,7 +197,7 @@ class HotReplicas:
 
     plan: ReplicaLayout
     kernel: Any
-    # (state, hot, own, merge_lock) -> the arguments of the kernel after the data.
+    # (state, hot, own, locks) -> the arguments of the kernel after the data.
     rest: Callable[..., tuple[Any, ...]]
     # (arguments of the kernel after the data, step sizes) -> merges the whole replica of a worker.
     merge: Any
@@ -220,7 +205,7 @@ class HotReplicas:
     width: int  # Number of numbers per coordinate.
     hot: Array = field(init=False)
     own: list[WorkerReplica] = field(init=False)
-    merge_lock: Array = field(init=False)  # Lock of the worker that merges the most frequent coordinates.
+    locks: Array = field(init=False)  # Locks of segments of coordinates.
     rate: Any = field(default_factory=np.float32)  # Current step size.
 
     def __post_init__(self) -> None:
@@ -228,21 +213,22 @@ class HotReplicas:
         # If a term touches every coordinate, columns are contiguous, else the numbers of a coordinate are.
         order: Literal["F", "C"] = "F" if self.plan.dense else "C"
         self.hot = np.zeros(shape, np.float32, order=order)
-        self.merge_lock = np.zeros(2 * DOOR, np.int64)
+        self.locks, tiers = new_locks(len(self.plan.by_rank)), len(self.plan.stiff)
         self.own = [
             WorkerReplica(
                 np.zeros(shape, np.float32, order=order),
                 np.zeros(shape, np.float32, order=order),
                 # 64 counters are more than needed, so that no two workers' counters share a cache line.
                 np.zeros(64, np.int64),
+                np.zeros(2 * (tiers + LINE), np.float32)[: 2 * tiers].reshape(2, tiers),
             )
             for _ in range(self.workers)
         ]
-        # Offsets keep workers from merging at the same time, and from merging the same part.
+        # Offsets keep workers from merging at the same time.
         for number, own in enumerate(self.own):
             shortest = min(FIRST_ROWS, self.plan.period)
             own.control[WAITING] = number * shortest // self.workers
-            own.control[EVENT] = number * 7_919
+            own.control[WORKER], own.about_tiers[PACE] = number, UNKNOWN_PACE
             own.control[PERIOD] = own.control[SHORTEST] = shortest
             own.control[LONGEST] = self.plan.period
             own.control[BENT] = WHOLE
@@ -273,7 +259,7 @@ class HotReplicas:
 
     def settle(self, worker: int, state: State) -> None:
         """Merge the remaining changes of a worker's replica."""
-        self.merge(self.rest(state, self.hot, self.own[worker], self.merge_lock), np.full(1, self.rate, np.float32))
+        self.merge(self.rest(state, self.hot, self.own[worker], self.locks), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: State) -> None:
         """Copy the hot coordinates back to the parameters, after all workers have settled."""
@@ -283,6 +269,6 @@ class HotReplicas:
         """Return the bound kernel of one worker."""
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            return self.rest(state, self.hot, self.own[worker], self.merge_lock)
+            return self.rest(state, self.hot, self.own[worker], self.locks)
 
         return QueueKernel(self.kernel, rest)

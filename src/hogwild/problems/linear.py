@@ -35,7 +35,7 @@ from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
 MANY_ROWS, ALIKE = 2**17, 16  # rows from which on this number of consecutive updates has one step size
-AT_A_TIME = 2**16  # weights of which the squares fit a cache
+MANY_WEIGHTS = 2**16  # from which on compiled code adds up squares; below, NumPy does
 # Non-zeros below which rows in any order are read fast enough for a new permutation in each epoch.
 NEW_PERMUTATIONS = 2**22
 UNBOUNDED = ("perceptron", "poisson")  # losses without a bound of their curvature, or with minima everywhere
@@ -356,12 +356,13 @@ class Linear(RowProblem):
         if not self.l1 and not self.l2:
             return linear
         values = state[0][:, :1]
-        values, sizes, squares = values if self.frame is None else self.frame.unscaled(values), 0.0, 0.0
-        for first in range(0, len(values), AT_A_TIME):
-            w = values[first : first + AT_A_TIME].ravel().astype(np.float64)
-            # The threads of a BLAS keep spinning on the workers' cores after a call such as ``w @ w``.
-            sizes += float(np.abs(w).sum()) if self.l1 else 0.0
-            squares += float(np.square(w).sum()) if self.l2 else 0.0
+        values = values if self.frame is None else self.frame.unscaled(values)
+        # The threads of a BLAS keep spinning on the workers' cores after a call such as ``w @ w``.
+        if len(values) > MANY_WEIGHTS:
+            sizes, squares = map(float, linear_build.sums_of(values))
+        else:
+            w = values.ravel().astype(np.float64)
+            sizes, squares = float(np.abs(w).sum()), float(np.square(w).sum())
         return self.l1 * sizes + self.l2 / 2 * squares + linear
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:
@@ -387,6 +388,11 @@ class Linear(RowProblem):
     def penalties(self) -> dict[str, float]:
         """The strengths of the penalties."""
         return {"l1": self.l1, "l2": self.l2}
+
+    @property
+    def penalises_all_weights(self) -> bool:
+        """Whether the objective contains the squares of all weights."""
+        return self.l2 > 0
 
     def with_penalty(self, times: float) -> Linear:
         """Return the same problem with ``times`` the default L2 penalty."""
@@ -446,7 +452,9 @@ class Linear(RowProblem):
         if self.frame is not None:
             return np.asarray(self.frame.scale**2, np.float32)
         visits = feature_visits(self.source, self.sampling.chances(self.source))
-        return np.asarray(self.source.n_rows / np.where(visits > 0, visits, 1), np.float32)
+        shares = np.empty(len(visits), np.float32)
+        linear_build.write_shares(visits, self.source.n_rows, shares)
+        return shares
 
     @cached_property
     def _class_weights(self) -> Array:

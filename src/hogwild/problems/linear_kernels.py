@@ -143,11 +143,11 @@ class LinearKernels:
         least, curvature = np.float32(1 / workers), np.float32(self.loss.curvature)
         bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
 
-        def rest(state: State, hot: Array, own: WorkerReplica, merge_lock: Array) -> tuple[Any, ...]:
+        def rest(state: State, hot: Array, own: WorkerReplica, locks: Array) -> tuple[Any, ...]:
             return (
                 *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self.class_weights, parameter, constants, least, curvature,
-                bias_rate, bias_gradient, merge_lock,
+                bias_rate, bias_gradient, locks, own.about_tiers,
             )  # fmt: skip
 
         return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)

@@ -224,6 +224,11 @@ class RowProblem(Problem):
         """The strengths of the penalties by name."""
         return {}
 
+    @property
+    def penalises_all_weights(self) -> bool:
+        """Whether the objective contains the squares of the whole first part of the parameters."""
+        return False
+
     def with_penalty(self, times: float) -> Self:
         """Return the same problem with ``times`` its default penalties."""
         raise ParameterError(f"{type(self).__name__} has no default penalties: give them as numbers.")

@@ -317,7 +317,7 @@ class TrainingLoop:
         Return whether the parameters were recorded.
         """
         record = self._evaluate()
-        bad = self.guard.has_diverged(record["loss"]) or not all_finite(part[:, 0] for part in self.session.state)
+        bad = self.guard.has_diverged(record["loss"]) or not self._is_finite(record)
         if bad and self.position.updates > self._good.position.updates:
             self._go_back()
             return False
@@ -325,6 +325,13 @@ class TrainingLoop:
         self.event_log.emit("epoch", self._parameters, **record)
         self._check_limits(record)
         return True
+
+    def _is_finite(self, record: Record) -> bool:
+        """Return whether all parameters are finite; the objective tells it of those whose squares it contains."""
+        if not math.isfinite(record["objective"]):
+            return False
+        known = 1 if self.problem.penalises_all_weights and self.session.mean is None else 0
+        return all_finite(part[:, 0] for part in self.session.state[known:])
 
     @cached_property
     def _sample(self) -> Dataset | None:
