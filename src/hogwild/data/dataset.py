@@ -126,7 +126,7 @@ class Dataset(ABC):
         """
 
     @abstractmethod
-    def laid_out(self, seed: int, epochs: float) -> Dataset | None:
+    def laid_out(self, seed: int, epochs: float, numbers: Array | None = None) -> Dataset | None:
         """Return a copy that is faster to read over ``epochs`` epochs of this seed; None where no copy is faster.
 
         The epochs of the copy visit the same rows in the same order. The copy stores the rows in another order, so it

@@ -173,8 +173,12 @@ class InMemoryDataset(Dataset):
             chunk=self._requested_chunk, table=self.table,
         )  # fmt: skip
 
-    def laid_out(self, seed: int, epochs: float, threads: int | None = None) -> InMemoryDataset | None:
+    def laid_out(
+        self, seed: int, epochs: float, numbers: Array | None = None, threads: int | None = None
+    ) -> InMemoryDataset | None:
         """Copy the rows into the order in which the epochs of this seed visit them, on some threads or on all cores.
+
+        With ``numbers``, features have new numbers in the copy.
 
         The function makes a copy only under three conditions. The rows must be too large for the cache. The copy must
         take at most a quarter of the available memory. At least two epochs must follow, to regain the time of the copy.
@@ -190,7 +194,7 @@ class InMemoryDataset(Dataset):
         """
         if not self._is_worth_copying(epochs):
             return None
-        rows = gather_most(self.rows, self._places(seed), threads)
+        rows = gather_most(self.rows, self._places(seed), threads, numbers)
         return InMemoryDataset(rows, shuffled=True, name=self.name, base=self.base, chunk=self.chunk, table=self.table)
 
     def frequent_first(self, seed: int, epochs: float, frequent: int, threads: int) -> FrequentFirst | None:

@@ -61,8 +61,10 @@ def gather(rows: CSRRows, order: Array) -> CSRRows:
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=rows.labels[order], weights=weights)
 
 
-def gather_most(rows: CSRRows, order: Array, threads: int | None = None) -> CSRRows:
+def gather_most(rows: CSRRows, order: Array, threads: int | None = None, new_numbers: Array | None = None) -> CSRRows:
     """Copy most or all of the rows, in this order, into contiguous arrays, on some threads or on all cores.
+
+    With ``new_numbers``, feature u has number ``new_numbers[u]`` in the copy.
 
     >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
     >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.arange(9.0), NO_WEIGHTS, 3, "dense")
@@ -79,7 +81,10 @@ def gather_most(rows: CSRRows, order: Array, threads: int | None = None) -> CSRR
     def copy(first: int) -> None:
         part = slice(first, min(first + share, len(order)))
         numbers = order[part].astype(np.int64)
-        copy_rows(*source, numbers, indptr[part], indices, values, 0)
+        if new_numbers is None:
+            copy_rows(*source, numbers, indptr[part], indices, values, 0)
+        else:
+            copy_renumbered(*source, numbers, indptr[part], indices, values, new_numbers)
         labels[part] = rows.labels[numbers]
         if weights.size:
             weights[part] = rows.weights[numbers]
@@ -145,6 +150,28 @@ def copy_rows(
         if out_indices.size > 0:
             for entry in range(stop - start):
                 out_indices[to + entry] = indices[start + entry] - np.uint32(base)
+        if out_values.size > 0:
+            for entry in range(stop - start):
+                out_values[to + entry] = values[start + entry]
+
+
+@compiled
+def copy_renumbered(
+    indptr: Array,
+    indices: Array,
+    values: Array,
+    rows: Array,
+    starts: Array,
+    out_indices: Array,
+    out_values: Array,
+    numbers: Array,
+) -> None:
+    """Copy the entries of sparse ``rows`` to their starts in the output, with new numbers of features."""
+    for at in range(rows.size):
+        start, stop = np.uint64(indptr[rows[at]]), np.uint64(indptr[rows[at] + 1])
+        to = np.uint64(starts[at])
+        for entry in range(stop - start):
+            out_indices[to + entry] = numbers[indices[start + entry]]
         if out_values.size > 0:
             for entry in range(stop - start):
                 out_values[to + entry] = values[start + entry]

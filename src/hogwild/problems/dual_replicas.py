@@ -34,8 +34,10 @@ class DualReplicas:
     shared: Array = field(init=False)
     locks: Array = field(init=False)
     own: list[tuple[Array, ...]] = field(init=False)
+    places: Array = field(init=False)  # feature of each rank in a worker's replica
 
     def __post_init__(self) -> None:
+        self.places = self.by_rank
         features, tiers = len(self.by_rank), len(self.gains)
         self.shared = np.zeros((features, 1), np.float32)
         self.locks = linear_dual.new_locks(features)
@@ -60,6 +62,21 @@ class DualReplicas:
         rows = rows_between_merges(self.gains[0], self.workers)
         return {"coordinates": len(self.by_rank), "of": len(self.by_rank), "rows": rows}
 
+    @property
+    def numbers(self) -> Array:
+        """The rank of each feature."""
+        where = np.empty(len(self.by_rank), np.uint32)
+        where[self.by_rank] = np.arange(len(self.by_rank), dtype=np.uint32)
+        return where
+
+    def renumber(self) -> None:
+        """Expect rows whose features are numbered by rank from now on."""
+        self.places = np.arange(len(self.by_rank))
+
+    def renumbered(self, values: State) -> State:
+        """Return parameters for rows whose features are numbered by rank."""
+        return values[0][self.by_rank], *values[1:]
+
     def gather(self, state: State, rate: float) -> None:
         """Copy the shared weights, also to every worker's replica."""
         self.take(state)
@@ -68,7 +85,7 @@ class DualReplicas:
 
     def _start(self, worker: int, state: State) -> None:
         own, seen, since, biases = self.own[worker]
-        own[self.by_rank] = seen[:] = self.shared
+        own[self.places] = seen[:] = self.shared
         since[:], biases[:] = 0, state[1][0]
 
     def take(self, state: State) -> None:
@@ -90,7 +107,7 @@ class DualReplicas:
     def _arguments(self, worker: int, state: State) -> tuple[Any, ...]:
         own, seen, since, biases = self.own[worker]
         return (
-            *self.rest(state), self.shared, own, seen, since, self.by_rank, self.tiers, self.gains, self.locks, biases,
+            *self.rest(state), self.shared, own, seen, since, self.places, self.tiers, self.gains, self.locks, biases,
             worker,
         )  # fmt: skip
 

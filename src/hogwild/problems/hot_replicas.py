@@ -197,12 +197,14 @@ class HotReplicas:
 
     plan: ReplicaLayout
     kernel: Any
-    # (state, hot, own, locks) -> the arguments of the kernel after the data.
+    # (state, hot, own, locks, places, shares) -> the arguments of the kernel after the data.
     rest: Callable[..., tuple[Any, ...]]
     # (arguments of the kernel after the data, step sizes) -> merges the whole replica of a worker.
     merge: Any
     workers: int
     width: int  # Number of numbers per coordinate.
+    places: Array  # Row of each rank in a worker's replica.
+    shares: Array  # Share of each coordinate's penalty in a term.
     hot: Array = field(init=False)
     own: list[WorkerReplica] = field(init=False)
     locks: Array = field(init=False)  # Locks of segments of coordinates.
@@ -251,7 +253,7 @@ class HotReplicas:
         self.take(state)
         self.rate = np.float32(rate)
         for own in self.own:
-            own.start(self.hot, self.plan.places)
+            own.start(self.hot, self.places)
 
     def take(self, state: State) -> None:
         """Copy the hot coordinates from the parameters, but not to the workers' replicas."""
@@ -259,7 +261,7 @@ class HotReplicas:
 
     def settle(self, worker: int, state: State) -> None:
         """Merge the remaining changes of a worker's replica."""
-        self.merge(self.rest(state, self.hot, self.own[worker], self.locks), np.full(1, self.rate, np.float32))
+        self.merge(self._arguments(worker, state), np.full(1, self.rate, np.float32))
 
     def scatter(self, state: State) -> None:
         """Copy the hot coordinates back to the parameters, after all workers have settled."""
@@ -269,6 +271,23 @@ class HotReplicas:
         """Return the bound kernel of one worker."""
 
         def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            return self.rest(state, self.hot, self.own[worker], self.locks)
+            return self._arguments(worker, state)
 
         return QueueKernel(self.kernel, rest)
+
+    def _arguments(self, worker: int, state: State) -> tuple[Any, ...]:
+        return self.rest(state, self.hot, self.own[worker], self.locks, self.places, self.shares)
+
+    @property
+    def numbers(self) -> Array | None:
+        """The rank of each feature; None where not all coordinates of sparse rows are hot."""
+        return self.plan.where if self.plan.everything and not self.plan.dense else None
+
+    def renumber(self) -> None:
+        """Expect rows whose features are numbered by rank from now on."""
+        self.places = np.arange(len(self.plan.by_rank), dtype=np.uint32)
+        self.shares = self.shares[self.plan.by_rank] if len(self.shares) else self.shares
+
+    def renumbered(self, values: State) -> State:
+        """Return parameters for rows whose features are numbered by rank."""
+        return values[0][self.plan.by_rank], *values[1:]

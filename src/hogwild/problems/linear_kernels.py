@@ -17,7 +17,7 @@ from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.losses import EPSILON_INSENSITIVE, HINGE, SOFTMAX, Loss
-from hogwild.losses.loss import fully, one_vs_rest, softmax
+from hogwild.losses.loss import one_vs_rest, softmax
 from hogwild.problems.hot_replicas import (
     HotReplicas,
     WorkerReplica,
@@ -127,30 +127,30 @@ class LinearKernels:
         if apart == 0:
             return None
         plan = replica_layout(self.trained, 4 * width, self.loss.curvature, apart)
-        # For dense rows, the effect of one step on the next is known. For other rows it is not, so the curvature counts
-        # as its upper bound.
-        bend = self.loss.bend if plan.dense else fully
         kernel = linear_build.descend_buffered(
             self.layout, plan.everything, rule.step, rule.effective_step,
             rule.skips_zero_gradient and not self.intercept_gradient,
-            penalised, output_functions(self.loss, self.outputs)[0], bend, self.loss.ours, width,
+            penalised, output_functions(self.loss, self.outputs)[0], self.loss.bend, self.loss.ours, width,
             self._is_scaled(rule) and plan.everything,
         )  # fmt: skip
         shares = self.shares() if any(penalised) else np.empty(0, np.float32)
-        (lookup, shares), places = plan.lookups(shares), plan.places
+        lookup, shares = plan.lookups(shares)
         constants = tuple(np.float32(c) for c in rule.constants)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         least, curvature = np.float32(1 / workers), np.float32(self.loss.curvature)
         bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
 
-        def rest(state: State, hot: Array, own: WorkerReplica, locks: Array) -> tuple[Any, ...]:
+        def rest(
+            state: State, hot: Array, own: WorkerReplica, locks: Array, places: Array, shares: Array
+        ) -> tuple[Any, ...]:
             return (
                 *state, hot, own.copy, own.seen, lookup, places, own.control, plan.tiers, plan.stiff,
                 self.intercept, shares, l1, l2, self.class_weights, parameter, constants, least, curvature,
                 bias_rate, bias_gradient, locks, own.about_tiers,
             )  # fmt: skip
 
-        return HotReplicas(plan, kernel, rest, linear_build.settle(rule.effective_step), workers, width)
+        merge = linear_build.settle(rule.effective_step)
+        return HotReplicas(plan, kernel, rest, merge, workers, width, plan.places, shares)
 
     def max_workers(self, rule: Rule, workers: int) -> int:
         """Return the number of workers, of at most ``workers``, above which they would delay each other.

@@ -74,8 +74,18 @@ class Replicas(Protocol):
     def workers(self) -> int:
         """The number of workers."""
 
+    @property
+    def numbers(self) -> Array | None:
+        """The rank of each feature; None where rows with such numbers cannot be used."""
+
     def describe(self) -> dict[str, Any]:
         """Return the chosen layout, for records."""
+
+    def renumber(self) -> None:
+        """Expect rows whose features have these numbers from now on. Merges of replicas are then contiguous."""
+
+    def renumbered(self, values: State) -> State:
+        """Return parameters for rows whose features have these numbers."""
 
     def compile(self, nothing: Chunk, state: State) -> None:
         """Compile the loop and the merge, by a chunk without terms."""

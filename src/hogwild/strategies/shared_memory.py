@@ -39,8 +39,8 @@ class Hogwild(Strategy):
         Number of workers. Left out, there is one worker per core.
     buffer : int or "auto", default "auto"
         Most rows between two merges of a replica. 0 is the algorithm of the paper. "auto" uses replicas where
-        measurements have shown a gain. That needs 1,000 rows for each worker, 8 non-zeros for each coordinate of each replica, and
-        256 MiB of free memory.
+        measurements have shown a gain. That needs 1,000 rows for each worker, 8 non-zeros for each coordinate of each
+        replica, and 256 MiB of free memory.
 
     Raises
     ------

@@ -122,6 +122,7 @@ class TrainingLoop:
     # Copy of the data in an order that is faster to visit; None: epochs visit the data itself.
     _laid_out_data: Dataset | None = None
     _good: Snapshot = field(init=False)  # snapshot to which the loop rolls back after a divergence
+    _is_renumbered: bool = False  # whether features of that copy have the numbers of the session's replicas
     _was_laid_out: bool | None = None  # whether dual variables of a checkpoint are in the order of a copy
     _own_snapshot: Snapshot | None = None  # the last snapshot of this loop, whose memory the next one uses
     _trained: frozenset[int] = frozenset()  # numbers of the workers that made updates in this epoch
@@ -159,7 +160,12 @@ class TrainingLoop:
         if self.session.has_duals:  # Dual variables are in the order of the rows, also in a run that is resumed.
             left = math.inf if self._was_laid_out or epochs >= DUAL_EPOCHS else 0.0
         if self.shuffle and not self.stop_reason and self._was_laid_out is not False:
-            self._laid_out_data = self._data.laid_out(self.seed, left)
+            replicas = self.session.buffers
+            numbers = None if replicas is None else replicas.numbers
+            self._laid_out_data = self._data.laid_out(self.seed, left, numbers)
+            if self._laid_out_data is not None and numbers is not None:
+                replicas.renumber()
+                self._is_renumbered = True
             if self._was_laid_out and self._laid_out_data is None:
                 raise CheckpointError("There is too little memory to resume the run: rows must be copied once more.")
             self.position.seconds += time.perf_counter() - started
@@ -357,7 +363,9 @@ class TrainingLoop:
         if self.measured:
             ends = self.stop_reason or limit_reached(self.budget, self.position.epoch, self.position.seconds)
             sample = None if ends else self._sample
-            measured = self.problem.metrics(self.session.measure(sample or self.problem.data, values))
+            renumbered = sample is not None and self._is_renumbered
+            judged = self.session.buffers.renumbered(values) if renumbered else values
+            measured = self.problem.metrics(self.session.measure(sample or self.problem.data, judged))
             measured |= {} if sample is None else {"sampled_rows": sample.n_rows}
         else:
             measured = {"loss": self.position.met_loss / max(1, self.position.met_terms)}

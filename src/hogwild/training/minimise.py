@@ -44,7 +44,8 @@ def minimise(
     """Minimise a problem by stochastic gradient descent.
 
     Every part is a name or an object. Parts that are left out suit the problem. Data in memory or in files is trained
-    on threads by AdaGrad with a cosine schedule, or by SDCA where that is faster. A ``Module`` is trained on processes by Adam at a constant step size.
+    on threads by AdaGrad with a cosine schedule, or by SDCA where that is faster. A ``Module`` is trained on processes
+    by Adam at a constant step size.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class PackedDataset(Dataset):
         """
         return self._with(draws=draws)
 
-    def laid_out(self, seed: int, epochs: float) -> None:
+    def laid_out(self, seed: int, epochs: float, numbers: Array | None = None) -> None:
         """Return None: a copy is not faster, because packing has stored the rows in random order."""
 
     def at_once(self) -> InMemoryDataset | None:
