@@ -27,8 +27,8 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
     laid_out = InMemoryDataset.laid_out
 
-    def noted(self: InMemoryDataset, seed: int, epochs: float) -> InMemoryDataset | None:
-        copy = laid_out(self, seed, epochs)
+    def noted(self: InMemoryDataset, seed: int, epochs: float, numbers: Any = None) -> InMemoryDataset | None:
+        copy = laid_out(self, seed, epochs, numbers)
         found.append(None if copy is None else weakref.ref(copy.rows.values))
         return copy
 
