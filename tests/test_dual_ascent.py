@@ -1,5 +1,7 @@
 """Dual coordinate ascent: it reaches the optimum of every loss, loses no change, and is chosen where it is fastest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -181,3 +183,16 @@ def test_a_limit_of_seconds_ends_it(rows):
     assert isinstance(run, Run)
     assert run.stop_reason == "seconds"
     assert np.allclose(run.state[0][:, 0], weights_of_duals(Linear(rows, l2=1e-4), run), atol=2e-4)
+
+
+def test_several_workers_bear_large_weights(rows):
+    """Weights make steps longer, so that workers have to merge more often."""
+    weights = np.random.default_rng(0).choice([0.1, 20.0], rows.n_rows, p=[0.9, 0.1]).astype(np.float32)
+    weighted = InMemoryDataset(replace(rows.rows, weights=weights), shuffled=True, name="weighted")
+    problem = Linear(weighted, "logistic", l2=1e-3)
+    one = minimise(problem, "sdca", strategy="serial", budget=6)
+    copies = problem.hot_replicas(one_rule(), "auto", 2)
+    if copies is not None:
+        copies.compile(*nothing(problem))
+    two = minimise(problem, "sdca", strategy=Hogwild(2), budget=6)
+    assert two.objective == pytest.approx(one.objective, rel=5e-3)

@@ -33,8 +33,8 @@ INTERCEPT_SHARE, INTERCEPT_SHARE_OF_MANY = 30.0, 100.0
 MULTIPLIER_STEPS = 3.0
 LEAST_WORK = 2**20  # non-zeros for several workers
 # Condition up to which dual coordinate ascent comes close to the optimum sooner than AdaGrad with its trials of step
-# sizes, as measured; and number of workers up to which it does for losses with a kink, which take a single worker here.
-FAST_CONDITION, FAST_CONDITION_OF_KINK, FAST_WORKERS_OF_KINK = 0.6, 2.0, 4
+# sizes, as measured; and non-zeros up to which it does for losses with a kink, which take a single worker here.
+FAST_CONDITION, FAST_CONDITION_OF_KINK, FAST_NONZEROS_OF_KINK = 0.6, 2.0, 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +64,20 @@ class DualAscent:
         Where it is small, a few epochs come close to the optimum: about ``1 + condition`` epochs divide the distance
         to it by e (Shalev-Shwartz and Zhang 2013).
         """
-        return self.loss.curvature * self.squared_norm / (self.l2 * self.source.n_rows)
+        return self._curvature * self.squared_norm / (self.l2 * self.source.n_rows)
 
-    def is_fastest(self, workers: int) -> bool:
-        """Return whether other rules by this number of workers would take longer."""
+    @property
+    def _curvature(self) -> float:
+        """The curvature of the loss of a row with a large weight."""
+        weights = self._few.weights
+        return self.loss.curvature * float(self.class_weights.max()) * (float(weights.max()) if weights.size else 1.0)
+
+    @property
+    def is_fastest(self) -> bool:
+        """Whether other rules would take longer. The number of workers does not matter, so that runs can be resumed."""
         if not self.loss.has_kink:
             return self.condition <= FAST_CONDITION
-        few = workers <= FAST_WORKERS_OF_KINK or self.source.nonzeros < LEAST_WORK
-        return few and self.condition <= FAST_CONDITION_OF_KINK
+        return self.source.nonzeros < FAST_NONZEROS_OF_KINK and self.condition <= FAST_CONDITION_OF_KINK
 
     def kernel(self) -> QueueKernel:
         """Return the inner loop of a single worker."""
@@ -130,7 +136,7 @@ class DualAscent:
         found[0] += square if self.intercept else 0.0
         row_step = 1 / (self.l2 * self.source.n_rows)
         slope = row_step * (self.squared_norm + square)
-        steepest = 1 / slope if self.loss.has_kink else 1 / (1 / self.loss.curvature + slope)
+        steepest = 1 / slope if self.loss.has_kink else 1 / (1 / self._curvature + slope)
         return np.maximum(row_step * steepest * found, 1e-12)
 
 

@@ -284,10 +284,11 @@ class Linear(RowProblem):
         plain = self.n_outputs == 1 and not self.l1 and not self.intercept_gradient and self.sampling == Split()
         return plain and self.l2 > 0
 
-    def prefers_duals(self, workers: int) -> bool:
-        """Return whether dual coordinate ascent by this number of workers is the fastest rule."""
+    @property
+    def prefers_duals(self) -> bool:
+        """Whether dual coordinate ascent is the fastest rule."""
         known = self.loss.ours and not self.source.bounded and self.loss.name not in UNBOUNDED
-        return known and self.suits_duals and self._dual_ascent.is_fastest(workers)
+        return known and self.suits_duals and self._dual_ascent.is_fastest
 
     @property
     def _kernels(self) -> LinearKernels:

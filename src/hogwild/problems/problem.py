@@ -221,8 +221,9 @@ class RowProblem(Problem):
         """Whether dual coordinate ascent can minimise the objective."""
         return False
 
-    def prefers_duals(self, workers: int) -> bool:
-        """Return whether dual coordinate ascent by this number of workers is the fastest rule."""
+    @property
+    def prefers_duals(self) -> bool:
+        """Whether dual coordinate ascent is the fastest rule."""
         return False
 
     # Penalties

@@ -200,7 +200,7 @@ def _prefers_duals(problem: Problem, strategy: Strategy, runtime: Runtime, optio
     asked = options.average or options.init is not None or options.count_conflicts or options.every is not None
     if not isinstance(problem, RowProblem) or not in_memory or asked or problem.searches_penalty:
         return False
-    return problem.prefers_duals(strategies.worker_count(strategy))
+    return problem.prefers_duals
 
 
 # Module with a function ``run(job)``, by the problem's kind of terms and whether the runtime passes messages.
