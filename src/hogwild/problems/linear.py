@@ -35,6 +35,7 @@ from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
 MANY_ROWS, ALIKE = 2**17, 16  # rows from which on this number of consecutive updates has one step size
+FEW_COLUMNS = 16  # non-zeros of a sample for each column, above which columns that no row has do not matter
 MANY_WEIGHTS = 2**16  # from which on compiled code adds up squares; below, NumPy does
 # Non-zeros below which rows in any order are read fast enough for a new permutation in each epoch.
 NEW_PERMUTATIONS = 2**22
@@ -372,7 +373,9 @@ class Linear(RowProblem):
         ``narrow`` drops the columns that no row has.
         """
         taken = subsample(self.sampling.for_trials(self.source), rows, seed)
-        other = self._with(narrowed(taken) if narrow and self.frame is None else taken, self.frame)
+        # Few columns are copied sooner than they are numbered anew.
+        narrow = narrow and self.frame is None and taken.n_features > taken.nonzeros // FEW_COLUMNS
+        other = self._with(narrowed(taken) if narrow else taken, self.frame)
         other._class_weights, other._width = self._class_weights, self._width
         return other
 
