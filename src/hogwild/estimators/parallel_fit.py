@@ -18,10 +18,10 @@ from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels import linear_parallel as workers
 from hogwild.kernels.linear_build import largest_eigenvalues, train_part
 from hogwild.losses import Loss
+from hogwild.problems.feature_tiers import tiers_of
 
-# Size of the first tier of features; each further one doubles their number. Replicas of 2^16 weights fit the
-# second-level cache; up to EVERYTHING features, all have replicas.
-FIRST_TIER, REPLICATED, EVERYTHING = 2**8, 2**16, 2**17
+# Replicas of 2^16 weights fit the second-level cache; up to EVERYTHING features, all have replicas.
+REPLICATED, EVERYTHING = 2**16, 2**17
 # Model of cost, in nanoseconds: of a row, of one of its entries, of a merge of the first tier, which takes longer with
 # more workers, and of a weight in a merge of all tiers. A worker pays if it trains WORTH times as long as it merges.
 ROW, ENTRY, MERGE, MERGE_WORKER, MERGE_WEIGHT, WORTH = 30.0, 1.8, 2000.0, 250.0, 2.0, 2.0
@@ -42,18 +42,6 @@ def replicated(features: int) -> int:
     (50000, 65536)
     """
     return features if features <= EVERYTHING else REPLICATED
-
-
-def tiers_of(count: int) -> Array:
-    """Return the bounds of tiers of replicated features.
-
-    >>> tiers_of(1000).tolist(), tiers_of(100).tolist()
-    ([0, 256, 512, 1000], [0, 100])
-    """
-    bounds = [0, FIRST_TIER]
-    while bounds[-1] < count:
-        bounds.append(2 * bounds[-1])
-    return np.array([*bounds[:-1], count])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
