@@ -6,8 +6,22 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
+from sklearn.linear_model import SGDClassifier
 
-from hogwild import Averaging, Budget, Hogwild, Linear, ParameterServer, Run, WarmStart, minimise
+from hogwild import (
+    Averaging,
+    Budget,
+    Constant,
+    Hogwild,
+    HogwildClassifier,
+    Linear,
+    ParameterServer,
+    Run,
+    WarmStart,
+    Warmup,
+    minimise,
+)
+from hogwild.data.dataset import Chunk
 from hogwild.data.generate import kind
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import ParameterError
@@ -16,6 +30,9 @@ from hogwild.losses import LOSSES
 from hogwild.losses.proximal import by_bisection
 from hogwild.problems import linear as linear_problem
 from hogwild.problems.dual_replicas import DualReplicas
+from hogwild.problems.hot_replicas import HotReplicas
+from hogwild.rules import named
+from hogwild.runtimes.shared_memory import epoch_runner
 
 CONVEX = [loss for name, loss in LOSSES.items() if name not in ("softmax",)]
 SMOOTH = ("logistic", "squared", "huber", "squared-hinge", "modified-huber", "squared-epsilon-insensitive")
@@ -85,8 +102,12 @@ def test_it_is_not_worse_than_adagrad_for_other_losses(name):
 
 
 def weights_of_duals(problem, run):
-    """The weights that the dual variables stand for."""
-    duals, rows = run.state[2][:, 0], problem.data.rows
+    """The weights that the dual variables of a run stand for."""
+    return weights_of(problem, run.state[2][:, 0])
+
+
+def weights_of(problem, duals):
+    rows = problem.data.rows
     X = sp.csr_matrix((rows.values, rows.indices.astype(np.int64), rows.indptr), (len(rows), rows.features))
     return X.T @ duals / (problem.l2 * len(rows))
 
@@ -113,16 +134,13 @@ def test_no_change_of_a_worker_is_lost(rows):
 
 
 def one_rule():
-    from hogwild.rules import SDCA
-
-    return SDCA()
+    return named("sdca")
 
 
-def nothing(problem):
-    from hogwild.data.dataset import Chunk
-
+def nothing(problem, rule=None):
+    """A chunk without rows, and a state."""
     chunk = problem.data.in_order()[0]
-    return Chunk(chunk.rows, chunk.order[:0]), problem.start(one_rule())
+    return Chunk(chunk.rows, chunk.order[:0]), problem.start(rule or one_rule())
 
 
 def test_the_rule_is_chosen_where_the_penalty_is_not_weak():
@@ -140,6 +158,7 @@ def test_the_rule_is_chosen_where_the_penalty_is_not_weak():
         ({"l2": 0.0}, {}, "a penalty l2"),
         ({"l1": 0.1, "l2": 0.1}, {}, "no penalty l1"),
         ({"l2": 0.1, "sampling": "replacement"}, {}, "linear models"),
+        ({"l2": "auto"}, {}, "a number"),
         ({"l2": 0.1}, {"strategy": Averaging(2)}, "Serial"),
         ({"l2": 0.1}, {"strategy": Hogwild(2, buffer=0)}, "Serial"),
         ({"l2": 0.1}, {"strategy": ParameterServer(2), "runtime": "local"}, "on threads"),
@@ -178,11 +197,61 @@ def test_a_resumed_run_is_the_same(tmp_path, monkeypatch, laid_out):
     assert rest.objective == whole.objective
 
 
-def test_a_limit_of_seconds_ends_it(rows):
-    run = minimise(Linear(rows, l2=1e-4), "sdca", strategy="serial", budget=Budget(seconds=0.3))
-    assert isinstance(run, Run)
-    assert run.stop_reason == "seconds"
-    assert np.allclose(run.state[0][:, 0], weights_of_duals(Linear(rows, l2=1e-4), run), atol=2e-4)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_limit_of_seconds_ends_it_in_the_middle_of_a_chunk(rows, workers, monkeypatch):
+    monkeypatch.setattr(epoch_runner, "FEWEST_ROWS", 16)
+    monkeypatch.setattr(epoch_runner, "PARTS_EACH", 10_000)
+    problem = Linear(rows, l2=1e-4)
+    problem.hot_replicas(one_rule(), "auto", 2).compile(*nothing(problem))
+    for tenths in range(1, 5):
+        run = minimise(problem, "sdca", strategy=Hogwild(workers), budget=Budget(seconds=tenths / 50))
+        assert isinstance(run, Run)
+        assert run.stop_reason == "seconds"
+        assert np.allclose(run.state[0][:, 0], weights_of_duals(problem, run), atol=2e-4)
+
+
+@pytest.mark.parametrize("rule", ["sdca", "adagrad"])
+def test_features_of_a_copy_are_numbered_by_frequency(rows, rule, monkeypatch):
+    """Rows that are not stored in random order are copied, where merges of replicas are then contiguous."""
+    monkeypatch.setattr(linear_problem, "NEW_PERMUTATIONS", 0)
+    data, asked = InMemoryDataset(rows.rows, shuffled=False), []
+    renumber = DualReplicas.renumber if rule == "sdca" else HotReplicas.renumber
+    owner = DualReplicas if rule == "sdca" else HotReplicas
+    monkeypatch.setattr(owner, "renumber", lambda self: (asked.append(1), renumber(self))[1])
+    problem = Linear(data, "logistic", l2=1e-4)
+    made = problem.for_rule(named(rule))
+    made.hot_replicas(named(rule), "auto" if rule == "sdca" else 512, 2).compile(*nothing(made, named(rule)))
+    one = minimise(problem, rule, strategy="serial", budget=5)
+    two = minimise(problem, rule, strategy=Hogwild(2, **({} if rule == "sdca" else {"buffer": 512})), budget=5)
+    assert asked == [1]
+    assert two.objective == pytest.approx(one.objective, rel=2e-2)
+    if rule == "sdca":
+        duals = np.empty(len(data.rows), np.float32)
+        duals[data._places(0)] = two.state[2][:, 0]
+        assert np.allclose(two.state[0][:, 0], weights_of(problem, duals), atol=2e-4)
+
+
+def test_a_step_of_zero_changes_nothing_and_a_run_goes_on():
+    X, y = table()
+    schedule = Warmup(Constant(1.0), epochs=2, start=0.0)
+    run = minimise(Linear((X, y > 0), l2=0.01), "sdca", schedule, "serial", budget=30)
+    default = minimise(Linear((X, y > 0), l2=0.01), "sdca", strategy="serial", budget=30)
+    assert run.objective == pytest.approx(default.objective, rel=1e-4)
+
+
+def test_another_rule_starts_from_its_values():
+    X, y = table()
+    first = minimise(Linear((sp.csr_matrix(X), y > 0), l2=0.1), strategy="serial", budget=20)
+    assert first.config["rule"] == "SDCA()"
+    second = minimise(
+        Linear((sp.csr_matrix(X), y > 0), l2=0.1),
+        "sgd",
+        Constant(1e-9),
+        "serial",
+        budget=1,
+        init=WarmStart(first.state),
+    )
+    assert second.objective == pytest.approx(first.objective, rel=1e-5)
 
 
 def test_several_workers_bear_large_weights(rows):
@@ -191,8 +260,16 @@ def test_several_workers_bear_large_weights(rows):
     weighted = InMemoryDataset(replace(rows.rows, weights=weights), shuffled=True, name="weighted")
     problem = Linear(weighted, "logistic", l2=1e-3)
     one = minimise(problem, "sdca", strategy="serial", budget=6)
-    copies = problem.hot_replicas(one_rule(), "auto", 2)
-    if copies is not None:
-        copies.compile(*nothing(problem))
+    problem.hot_replicas(one_rule(), "auto", 2).compile(*nothing(problem))
     two = minimise(problem, "sdca", strategy=Hogwild(2), budget=6)
+    assert max(record["workers_used"] for record in two.history) == 2
     assert two.objective == pytest.approx(one.objective, rel=5e-3)
+
+
+def test_the_path_of_scikit_learn_has_a_step_for_every_update(monkeypatch):
+    """Other rules have one step size for several updates of many rows."""
+    monkeypatch.setattr(linear_problem, "MANY_ROWS", 1)
+    X, y = table()
+    asked = {"random_state": 0, "max_iter": 3, "tol": None}
+    ours = HogwildClassifier(identical_to_sklearn=True, **asked).fit(X, y > 0)
+    assert np.array_equal(ours.coef_, SGDClassifier(**asked).fit(X, y > 0).coef_)

@@ -76,11 +76,18 @@ def solved(name, loss, l2):
 
 @cache
 def automatic(name, loss, l2):
-    """A serial run with nothing chosen by hand, and the step it chose."""
+    """A serial run of AdaGrad with nothing else chosen by hand, and the step it chose."""
     problem = Linear(source(name), loss, l2=strength(name, l2))
-    run = minimise(problem, strategy=Serial(), budget=EPOCHS[name])
+    run = minimise(problem, "adagrad", strategy=Serial(), budget=EPOCHS[name])
     (step,) = (event["step"] for event in run.events if event["event"] == "step chosen")
     return problem, run, step
+
+
+@pytest.mark.parametrize(("name", "loss", "l2"), sorted({case[:3] for case in CASES}))
+def test_the_default_rule_is_within_a_hundredth_of_scikit_learn(name, loss, l2):
+    problem = Linear(source(name), loss, l2=strength(name, l2))
+    found = minimise(problem, strategy=Serial(), budget=EPOCHS[name]).objective
+    assert 0.99 * solved(name, loss, l2) < found < 1.01 * solved(name, loss, l2)
 
 
 @pytest.mark.parametrize(("name", "loss", "l2", "strategy", "workers"), CASES)

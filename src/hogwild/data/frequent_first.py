@@ -19,6 +19,7 @@ from hogwild.jit import compiled, compiled_part
 
 # Rows that suffice to tell frequent features from rare ones, and to find the most frequent ones.
 SAMPLED_ROWS, FEWER_ROWS = 2**13, 2**11
+MOST_PLACES = 2**22  # counts by which features are sorted without comparing them: 32 MiB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +80,11 @@ def by_frequency(counts: Array) -> Array:
     >>> by_frequency(np.array([3, 0, 5, 3]))
     array([2, 0, 3, 1])
     """
+    most = int(counts.max(initial=0))
+    if most > MOST_PLACES + len(counts):
+        return np.argsort(-counts, kind="stable")
     ranks, features = np.empty(len(counts), np.uint32), np.empty(len(counts), np.int64)
-    _number(counts, int(counts.max(initial=0)), ranks)
+    _number(counts, most, ranks)
     _invert(ranks, features)
     return features
 

@@ -74,8 +74,8 @@ def ascend_row(
 
     A change by 1 changes the score by ``slope``. Divided by a ``rate`` below 1, the steps are shorter.
     """
-    slope = (np.float64(duals[i, SQUARED_NORM]) * constants[ROW_STEP] + constants[BIAS_STEP]) / rate
-    if not slope > 0.0:
+    slope = (np.float64(duals[i, SQUARED_NORM]) * constants[ROW_STEP] + constants[BIAS_STEP]) / max(rate, 1e-30)
+    if rate <= 0.0 or not slope > 0.0:
         return 0.0
     before = np.float64(duals[i, DUAL])
     v = z - slope * before

@@ -70,7 +70,8 @@ class DualAscent:
     def _curvature(self) -> float:
         """The curvature of the loss of a row with a large weight."""
         weights = self._few.weights
-        return self.loss.curvature * float(self.class_weights.max()) * (float(weights.max()) if weights.size else 1.0)
+        weight = float(self.class_weights.max()) * (float(weights.max()) if weights.size else 1.0)
+        return max(self.loss.curvature * weight, 1e-12)
 
     @property
     def is_fastest(self) -> bool:

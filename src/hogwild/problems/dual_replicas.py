@@ -54,7 +54,7 @@ class DualReplicas:
         """Compile the loop and the merge, by a chunk without rows and a merge without changes."""
         self.take(state)
         self._start(0, state)
-        self.descent(0)(nothing, np.empty(0, np.float32), state, np.zeros(1, np.int64))
+        self.descent(0)(nothing, np.empty(0, np.result_type(*state)), state, np.zeros(1, np.int64))
         self.settle(0, state)
 
     def describe(self) -> dict[str, Any]:

@@ -402,6 +402,7 @@ class Linear(RowProblem):
         """Return the same problem with ``times`` the default L2 penalty."""
         other = copy.copy(self)
         other._auto, other.l2 = False, times * self._usual_l2
+        other.__dict__.pop("_dual_ascent", None)  # It depends on the strength.
         return other
 
     def split(self, fraction: float, seed: int) -> tuple[Linear, Dataset]:

@@ -81,6 +81,8 @@ def _duals(job: Job) -> Iterator[Refusal]:
     strategy, options, other = job.strategy, job.options, "use another rule, such as 'adagrad'."
     if not isinstance(job.problem, RowProblem) or not job.problem.suits_duals:
         yield f"The rule 'sdca' is for linear models with one output, a penalty l2 and no penalty l1: {other}"
+    if job.problem.searches_penalty:
+        yield "The rule 'sdca' needs a penalty l2 that is a number: choose the strength first, with another rule."
     if job.runtime.passes_messages or not strategy.loses_nothing:
         yield f"The rule 'sdca' goes with the strategies Serial() and Hogwild() on threads: {other} Got {strategy!r}."
     if job.runtime.delays_workers or options.count_conflicts:

@@ -37,9 +37,13 @@ TRIED_EPOCHS = 10  # number of epochs that trials of the step size assume if the
 def load_initial_state(init: WarmStart, state: Any) -> None:
     """Copy a warm start into the state of a run.
 
-    A warm start that has values alone leaves the other columns of the state as the rule initialises them.
+    A warm start that has values alone leaves the other columns of the state as the rule initialises them. Of the state
+    of a rule with dual variables, which are the third part, only the values are taken.
     """
-    for part, given in zip(state, init.state, strict=True):
+    found = init.state if len(init.state) == len(state) else tuple(part[:, :1] for part in init.state[: len(state)])
+    if len(found) != len(state):
+        raise invalid_parameter("init", f"of {len(state)} arrays", len(found))
+    for part, given in zip(state, found, strict=True):
         given = np.asarray(given, part.dtype)
         if given.shape not in (part.shape, (len(part), 1)):
             raise invalid_parameter("init", f"of shape {part.shape} or {(len(part), 1)}", given.shape)

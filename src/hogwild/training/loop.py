@@ -133,6 +133,7 @@ class TrainingLoop:
             self._lay_out()
             self._train()
         finally:
+            self.__dict__.pop("_sample", None)  # It may be a part of the copy.
             self._laid_out_data, self._ahead = None, {}  # release their memory: the caller may keep this object
         return self._kept()
 
@@ -241,7 +242,7 @@ class TrainingLoop:
         spent = float if self.schedule.is_constant else time_spent(self.budget, seconds)
         return StepSizes(
             self.schedule, self.problem.data.n_rows, self.budget.epochs, self.guard.scale, spent, self.earlier,
-            self.session.precision, self.problem.updates_per_step,
+            self.session.precision, 1 if self.session.alone_by_rule else self.problem.updates_per_step,
         )  # fmt: skip
 
     def _train_segment(self, epoch: Epoch) -> Any:

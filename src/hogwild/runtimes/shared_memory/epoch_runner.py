@@ -263,6 +263,8 @@ class CompiledRunner(EpochRunner):
         queue = self.session.team.queue
         reset_queue(queue, self.first, chunks, parts)
         queue[NEXT] = part
+        if self.session.buffers is not None:  # The shared values have the changes of all workers, which have settled.
+            self.session.buffers.scatter(self.session.state)
         self._begin(self.tallies[:1])
         while self._work(0):
             pass

@@ -232,6 +232,11 @@ class Session:
         self.team, self.slices, self._evaluation_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
 
     @property
+    def alone_by_rule(self) -> bool:
+        """Whether the rule works alone, along the path of textbooks, on which every update has a step size."""
+        return self._rule.single_worker
+
+    @property
     def has_duals(self) -> bool:
         """Whether the state has a dual variable for each row."""
         return self._rule.has_duals
