@@ -32,7 +32,7 @@ from hogwild.problems import linear as linear_problem
 from hogwild.problems.dual_replicas import DualReplicas
 from hogwild.problems.hot_replicas import HotReplicas
 from hogwild.rules import named
-from hogwild.runtimes.shared_memory import epoch_runner
+from hogwild.runtimes.shared_memory import epoch_runner, thread_team
 
 CONVEX = [loss for name, loss in LOSSES.items() if name not in ("softmax",)]
 SMOOTH = ("logistic", "squared", "huber", "squared-hinge", "modified-huber", "squared-epsilon-insensitive")
@@ -201,6 +201,8 @@ def test_a_resumed_run_is_the_same(tmp_path, monkeypatch, laid_out):
 def test_a_limit_of_seconds_ends_it_in_the_middle_of_a_chunk(rows, workers, monkeypatch):
     monkeypatch.setattr(epoch_runner, "FEWEST_ROWS", 16)
     monkeypatch.setattr(epoch_runner, "PARTS_EACH", 10_000)
+    monkeypatch.setattr(epoch_runner, "SETTLED", 1e-4)
+    monkeypatch.setattr(thread_team, "TICK", 1e-4)
     problem = Linear(rows, l2=1e-4)
     problem.hot_replicas(one_rule(), "auto", 2).compile(*nothing(problem))
     for tenths in range(1, 5):
