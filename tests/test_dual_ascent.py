@@ -275,3 +275,13 @@ def test_the_path_of_scikit_learn_has_a_step_for_every_update(monkeypatch):
     asked = {"random_state": 0, "max_iter": 3, "tol": None}
     ours = HogwildClassifier(identical_to_sklearn=True, **asked).fit(X, y > 0)
     assert np.array_equal(ours.coef_, SGDClassifier(**asked).fit(X, y > 0).coef_)
+
+
+@pytest.mark.parametrize("l2", [0.1, 0.01])
+def test_the_default_number_of_epochs_comes_to_the_optimum_and_no_further(l2):
+    X, y = table(rows=2_000)
+    problem = Linear((sp.csr_matrix(X), y > 0), l2=l2)
+    usual = minimise(problem, strategy="serial")
+    assert usual.config["rule"] == "SDCA()"
+    assert len(usual.history) < 20
+    assert usual.objective == pytest.approx(minimise(problem, strategy="serial", budget=200).objective, rel=1e-5)

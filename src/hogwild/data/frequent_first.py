@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
-from hogwild.data.shuffle import empty_entries, row_starts
+from hogwild.data.shuffle import copy_renumbered, empty_entries, row_starts
 from hogwild.data.statistics import count_features
 from hogwild.jit import compiled, compiled_part
 
@@ -63,7 +63,10 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     def copy(first: int) -> None:
         part = slice(first, min(first + share, len(order)))
         ids = order[part]
-        _copy_rows(*rows.arrays[:3], ids, numbers, frequent, indptr[part], indices, values, rare_starts[part])
+        if everything:
+            copy_renumbered(*rows.arrays[:3], ids, indptr[part], indices, values, numbers)
+        else:
+            _divide_rows(*rows.arrays[:3], ids, numbers, frequent, indptr[part], indices, values, rare_starts[part])
         labels[part] = rows.labels[ids]
         if weights.size:
             weights[part] = rows.weights[ids]
@@ -109,7 +112,7 @@ def _number(counts: Array, most: int, numbers: Array) -> None:
 
 
 @compiled
-def _copy_rows(
+def _divide_rows(
     indptr: Array, indices: Array, values: Array, ids: Array, numbers: Array, frequent: int, starts: Array,
     out_indices: Array, out_values: Array, rare_starts: Array,
 ) -> None:  # fmt: skip
@@ -117,14 +120,7 @@ def _copy_rows(
     for at in range(ids.size):
         start, stop = np.uint64(indptr[ids[at]]), np.uint64(indptr[ids[at] + 1])
         to = np.uint64(starts[at])
-        if rare_starts.size:
-            rare_starts[at] = _divide_row(indices, values, start, stop, numbers, frequent, to, out_indices, out_values)
-        else:
-            for entry in range(stop - start):
-                out_indices[to + entry] = numbers[indices[start + entry]]
-            if out_values.size:
-                for entry in range(stop - start):
-                    out_values[to + entry] = values[start + entry]
+        rare_starts[at] = _divide_row(indices, values, start, stop, numbers, frequent, to, out_indices, out_values)
 
 
 @compiled_part

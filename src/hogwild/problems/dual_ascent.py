@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -31,6 +32,7 @@ from hogwild.problems.problem import QueueKernel, State, mean_squared_norm
 INTERCEPT_SHARE, INTERCEPT_SHARE_OF_MANY = 30.0, 100.0
 # Steps of the method of multipliers in an epoch. Short steps of the intercept need more of them.
 MULTIPLIER_STEPS = 3.0
+EPOCHS = 10  # of a problem with condition 0 to the optimum: each divides the distance to it by at least e
 LEAST_WORK = 2**20  # non-zeros for several workers
 # Condition up to which dual coordinate ascent comes close to the optimum sooner than AdaGrad with its trials of step
 # sizes, as measured; and non-zeros up to which it does for losses with a kink, which take a single worker here.
@@ -79,6 +81,11 @@ class DualAscent:
         if not self.loss.has_kink:
             return self.condition <= FAST_CONDITION
         return self.source.nonzeros < FAST_NONZEROS_OF_KINK and self.condition <= FAST_CONDITION_OF_KINK
+
+    @property
+    def usual_epochs(self) -> int | None:
+        """The number of epochs that come to the optimum; None for losses with a kink, which have no such bound."""
+        return None if self.loss.has_kink else math.ceil(EPOCHS * (1 + self.condition))
 
     def kernel(self) -> QueueKernel:
         """Return the inner loop of a single worker."""

@@ -29,7 +29,16 @@ from hogwild.problems.dual_ascent import DualAscent
 from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
-from hogwild.problems.problem import BoundKernel, Replicas, RowProblem, State, check_l2, default_l2, is_strength
+from hogwild.problems.problem import (
+    BoundKernel,
+    Defaults,
+    Replicas,
+    RowProblem,
+    State,
+    check_l2,
+    default_l2,
+    is_strength,
+)
 from hogwild.problems.standardisation import Standardisation, standardisation_for
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
@@ -39,6 +48,7 @@ FEW_COLUMNS = 16  # non-zeros of a sample for each column, above which columns t
 MANY_WEIGHTS = 2**16  # from which on compiled code adds up squares; below, NumPy does
 # Non-zeros below which rows in any order are read fast enough for a new permutation in each epoch.
 NEW_PERMUTATIONS = 2**22
+MOST_EPOCHS = 1_000  # of dual coordinate ascent by default, however weak the penalty is
 UNBOUNDED = ("perceptron", "poisson")  # losses without a bound of their curvature, or with minima everywhere
 
 
@@ -197,6 +207,13 @@ class Linear(RowProblem):
         if self.frame is None:
             other.data, other._dual_ascent = self.data, self._dual_ascent
         return other
+
+    @property
+    def defaults(self) -> Defaults:
+        """The rule, the schedule, the step size and the epochs where the user gives none."""
+        if self._has_duals and self.suits_duals and self._dual_ascent.usual_epochs is not None:
+            return Defaults(epochs=min(MOST_EPOCHS, self._dual_ascent.usual_epochs))
+        return super().defaults
 
     @property
     def training(self) -> Dataset:
