@@ -27,7 +27,7 @@ from hogwild.data.frequent_first import FrequentFirst, frequent_first
 from hogwild.data.shuffle import gather_most, random_permutation
 from hogwild.data.statistics import feature_counts
 from hogwild.errors import DataError, ParameterError
-from hogwild.machine import available_bytes
+from hogwild.machine import available_bytes, recently_available_bytes
 
 # Elements of each array that enter a fingerprint: from this number to twice this number, or all of a shorter array.
 _SAMPLED = 2**14
@@ -115,7 +115,7 @@ class InMemoryDataset(Dataset):
     @property
     def room(self) -> int:
         """The number of bytes that a model may take besides the rows."""
-        return available_bytes()
+        return recently_available_bytes()
 
     @cached_property
     def fingerprint(self) -> str:

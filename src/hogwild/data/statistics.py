@@ -34,8 +34,9 @@ def feature_counts(epoch: Epoch, features: int, nonzeros: int) -> Array:
     """
     # Each thread counts in an array of its own. A further thread pays only if it counts more entries than that array
     # has.
-    threads = max(1, min(usable_cores(), len(epoch), nonzeros // (features + 2**18)))
-    if threads == 1:
+    threads = min(len(epoch), nonzeros // (features + 2**18))
+    threads = min(threads, usable_cores()) if threads > 1 else 1
+    if threads <= 1:
         return _count_share(epoch, range(len(epoch)), features)
     counts, total = np.zeros((threads, features), np.uint32), np.empty(features, np.int64)
     bounds = [features * part // threads for part in range(threads + 1)]

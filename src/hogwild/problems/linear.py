@@ -43,7 +43,7 @@ from hogwild.problems.standardisation import Standardisation, standardisation_fo
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
-MANY_ROWS, ALIKE = 2**17, 16  # rows from which on this number of consecutive updates has one step size
+MANY_ROWS, ALIKE = 2**14, 16  # rows from which on this number of consecutive updates has one step size
 FEW_COLUMNS = 16  # non-zeros of a sample for each column, above which columns that no row has do not matter
 MANY_WEIGHTS = 2**16  # from which on compiled code adds up squares; below, NumPy does
 # Non-zeros below which rows in any order are read fast enough for a new permutation in each epoch.

@@ -17,9 +17,11 @@ from hogwild.problems.problem import State
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes
 
-SHARE = 1 / 32  # share of the run's updates that a trial makes, within the limits of ``WORK`` or ``LONG_WORK``
-# Least and greatest number of non-zeros of a trial: tenths of a millisecond to several milliseconds.
-WORK = 2**16, 2**18
+SHARE = 1 / 32  # share of the run's updates that a trial makes, within the limits below
+# Least and greatest number of non-zeros of a trial: tenths of a millisecond.
+WORK = 2**15, 2**16
+# Least and greatest number of non-zeros of a trial that held-out rows judge: a shorter one overfits its few rows.
+WORK_IF_JUDGED = 2**16, 2**18
 # Least and greatest number of non-zeros of a trial with a rule that is not self-annealing. Only longer trials show how
 # the best step size of such a rule falls with the length of a run.
 LONG_WORK = 2**18, 2**20
@@ -119,12 +121,13 @@ def updates_of_trials(rows: int, nonzeros: int, epochs: float, tapers: bool, jud
     A trial that is to be ``judged`` by held-out rows visits half of the rows, if that is not too long.
 
     >>> updates_of_trials(100_000, 7_000_000, 10, tapers=True), updates_of_trials(50, 700, 100, tapers=True)
-    ((3745, 59919), (5000, 5000))
+    ((1000, 59919), (5000, 5000))
     >>> updates_of_trials(20_000, 1_400_000, 10, tapers=True, judged=True)
     (10000, 59919)
     """
     each, run = max(1.0, nonzeros / max(1, rows)), rows * epochs
-    fewest, most = (work / each for work in (WORK if tapers else LONG_WORK))
+    limits = LONG_WORK if not tapers else WORK_IF_JUDGED if judged else WORK
+    fewest, most = (work / each for work in limits)
     in_doubt = max(1, round(min(run, max(ROWS, IN_DOUBT / each))))
     usual = max(1, round(max(ROWS, fewest, min(most, run * SHARE))))
     if rows < FEW:
@@ -160,7 +163,7 @@ EQUAL = 1e-3  # relative difference up to which two objectives count as equal
 # Lowest exponent of the best step size as a power of a run's length: the one where only noise limits the step size.
 STEEPEST = -0.5
 CLIFF = 10.0  # multiple of the best objective above which a step size counts as diverged
-SOON = 2**18  # non-zeros that one thread processes before another thread has woken up
+SOON = 2**17  # non-zeros that one thread processes before another thread has woken up
 UNLIKELY = -0.75, 0.1  # range of plausible exponents; outside it, the difference between trials is due to chance
 
 
