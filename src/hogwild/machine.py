@@ -96,7 +96,13 @@ def usable_cores() -> int:
     >>> usable_cores() == this_machine().usable_cores
     True
     """
-    return _within(allowed_cores(), cpu_quota(ROOT))
+    return _within(allowed_cores(), _quota_during(int(time.monotonic())))
+
+
+@lru_cache(maxsize=1)
+def _quota_during(second: int) -> float | None:
+    """Return the quota as of a second; reading it takes longer than many a call that needs it."""
+    return cpu_quota(ROOT)
 
 
 def _within(allowed: int, quota: float | None) -> int:

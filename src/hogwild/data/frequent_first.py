@@ -14,6 +14,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.shuffle import copy_renumbered, empty_entries, row_starts
+from hogwild.data.slices import in_slices
 from hogwild.data.statistics import count_features
 from hogwild.jit import compiled, compiled_part
 
@@ -77,25 +78,37 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
     return FrequentFirst(copied, numbers, rare_starts)
 
 
-def by_frequency(counts: Array) -> Array:
-    """Return the features in the order of their counts, the most frequent first, and equals in the order of numbers.
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Features in the order of their frequencies, the most frequent first, and the rank of every feature."""
 
-    >>> by_frequency(np.array([3, 0, 5, 3]))
-    array([2, 0, 3, 1])
+    features: Array
+    ranks: Array
+
+
+def ranking(counts: Array) -> Ranking:
+    """Rank features by their counts, and those with equal counts by their numbers.
+
+    >>> found = ranking(np.array([3, 0, 5, 3]))
+    >>> found.features, found.ranks
+    (array([2, 0, 3, 1]), array([1, 3, 0, 2], dtype=uint32))
     """
     most = int(counts.max(initial=0))
-    if most > MOST_PLACES + len(counts):
-        return np.argsort(-counts, kind="stable")
     ranks, features = np.empty(len(counts), np.uint32), np.empty(len(counts), np.int64)
+    if most > MOST_PLACES + len(counts):
+        features[:] = np.argsort(-counts, kind="stable")
+        ranks[features] = np.arange(len(counts), dtype=np.uint32)
+        return Ranking(features, ranks)
     _number(counts, most, ranks)
-    _invert(ranks, features)
-    return features
+    in_slices(len(counts), lambda part: _invert(ranks[part], part.start, features))
+    return Ranking(features, ranks)
 
 
 @compiled
-def _invert(numbers: Array, features: Array) -> None:
+def _invert(numbers: Array, first: int, features: Array) -> None:
+    """Write the features from ``first`` on to the places given by their numbers."""
     for u in range(numbers.size):
-        features[numbers[u]] = u
+        features[numbers[u]] = first + u
 
 
 @compiled

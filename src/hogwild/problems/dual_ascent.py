@@ -12,7 +12,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Dataset
-from hogwild.data.frequent_first import by_frequency
+from hogwild.data.frequent_first import Ranking, ranking
 from hogwild.data.sampling import subsample
 from hogwild.jit import Function, bind
 from hogwild.kernels import linear_build
@@ -106,7 +106,7 @@ class DualAscent:
         def rest(state: State) -> tuple[Any, ...]:
             return (*state, self.class_weights, float(self.loss.parameter), constants)
 
-        return DualReplicas(self._by_rank, self._tiers, self._gains, self._loop(replica=True), rest, workers)
+        return DualReplicas(self._ranking.features, self._tiers, self._gains, self._loop(replica=True), rest, workers)
 
     def max_workers(self, workers: int) -> int:
         """Return the number of workers, of at most ``workers``, that train longer than they merge."""
@@ -129,8 +129,8 @@ class DualAscent:
         return self.squared_norm / (INTERCEPT_SHARE if workers == 1 else INTERCEPT_SHARE_OF_MANY)
 
     @cached_property
-    def _by_rank(self) -> Array:
-        return by_frequency(self.source.frequencies())
+    def _ranking(self) -> Ranking:
+        return ranking(self.source.frequencies())
 
     @cached_property
     def _tiers(self) -> Array:
@@ -140,7 +140,7 @@ class DualAscent:
     def _gains(self) -> Array:
         """The part of the distance to the optimum that the step of a row closes, for each tier of several workers."""
         square = self._intercept_square(2)
-        found = eigenvalues(self._few, self._by_rank, self._tiers)
+        found = eigenvalues(self._few, self._ranking.ranks, self._tiers)
         found[0] += square if self.intercept else 0.0
         row_step = 1 / (self.l2 * self.source.n_rows)
         slope = row_step * (self.squared_norm + square)

@@ -23,13 +23,12 @@ def tiers_of(features: int) -> Array:
     return np.array([*bounds[:-1], features])
 
 
-def eigenvalues(few: CSRRows, by_rank: Array, tiers: Array) -> Array:
+def eigenvalues(few: CSRRows, ranks: Array, tiers: Array) -> Array:
     """Return the largest eigenvalue of the second moments of each tier's features, in a few rows."""
-    found, where = np.zeros(len(tiers) - 1), np.empty(len(by_rank), np.uint32)
-    where[by_rank] = np.arange(len(by_rank), dtype=np.uint32)
+    found = np.zeros(len(tiers) - 1)
     entries = slice(int(few.indptr[0]), int(few.indptr[-1]))
     starts, weights = few.indptr - few.indptr[0], np.ones(len(few), np.float32)
     largest_eigenvalues(few.layout)(
-        starts, where[few.indices[entries]], few.values[entries], weights, tiers, ROUNDS, found
+        starts, ranks[few.indices[entries]], few.values[entries], weights, tiers, ROUNDS, found
     )
     return found

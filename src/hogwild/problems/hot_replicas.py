@@ -10,8 +10,9 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.frequent_first import by_frequency
+from hogwild.data.frequent_first import Ranking, ranking
 from hogwild.data.sampling import subsample
+from hogwild.data.slices import in_slices
 from hogwild.kernels.linear_dual import new_locks
 from hogwild.kernels.linear_replicated import BENT, LINE, LONGEST, PACE, PERIOD, SHORTEST, WAITING, WHOLE, WORKER
 from hogwild.problems.feature_tiers import eigenvalues
@@ -65,9 +66,14 @@ class ReplicaLayout:
         if self.everything:
             return np.empty((0, 2), np.uint32), shares
         table = np.zeros((len(self.where), 2), np.uint32)
-        table[:, 0], beside = self.where, table.view(np.float32)
-        if len(shares):
-            beside[:, 1] = shares
+        beside = table.view(np.float32)
+
+        def fill(part: slice) -> None:
+            table[part, 0] = self.where[part]
+            if len(shares):
+                beside[part, 1] = shares[part]
+
+        in_slices(len(table), fill)
         return table, beside
 
     @property
@@ -137,16 +143,15 @@ def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) 
     dense = few.layout == "dense"
     hots = count_hot(features, bytes_each, dense)
     # In dense rows, all coordinates are as frequent.
-    by_rank = np.arange(features) if dense else by_frequency(data.frequencies())
-    where = np.empty(features, np.uint32)
-    where[by_rank] = np.arange(features, dtype=np.uint32)
+    in_order = Ranking(np.arange(features), np.arange(features, dtype=np.uint32))
+    ranked = in_order if dense else ranking(data.frequencies())
     tiers = np.array([0, hots]) if dense else _tiers(hots)  # All coordinates of dense rows are equally frequent.
     if dense:
         table = few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features)
         stiff = curvature * np.array([_steepest(table)])
     else:
-        stiff = curvature * eigenvalues(few, by_rank, tiers)
-    return ReplicaLayout(by_rank[:hots], where, tiers, np.asarray(stiff, np.float32), rows, dense)
+        stiff = curvature * eigenvalues(few, ranked.ranks, tiers)
+    return ReplicaLayout(ranked.features[:hots], ranked.ranks, tiers, np.asarray(stiff, np.float32), rows, dense)
 
 
 def count_hot(features: int, bytes_each: int, dense: bool) -> int:

@@ -16,6 +16,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.sampling import RowSampling, Split, feature_visits, narrowed, row_sampling, subsample
+from hogwild.data.slices import in_slices
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters
@@ -378,7 +379,8 @@ class Linear(RowProblem):
         values = values if self.frame is None else self.frame.unscaled(values)
         # The threads of a BLAS keep spinning on the workers' cores after a call such as ``w @ w``.
         if len(values) > MANY_WEIGHTS:
-            sizes, squares = map(float, linear_build.sums_of(values))
+            sums = in_slices(len(values), lambda part: linear_build.sums_of(values[part]))
+            sizes, squares = (float(sum(found)) for found in zip(*sums, strict=True))
         else:
             w = values.ravel().astype(np.float64)
             sizes, squares = float(np.abs(w).sum()), float(np.square(w).sum())

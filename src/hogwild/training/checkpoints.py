@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import array_file
+from hogwild.data.slices import copy_array
 from hogwild.errors import CheckpointError
 from hogwild.iterate_average import IterateAverage
 from hogwild.registry import invalid_parameter
@@ -91,7 +91,7 @@ def snapshot(session: Any, position: Position, earlier: Snapshot | None = None) 
     else:
         state = earlier.state
         for kept, part in zip(state, session.state, strict=True):
-            np.copyto(kept, part)
+            copy_array(kept, part)
     return Snapshot(replace(position), state, _copied(session.mean))
 
 
