@@ -164,6 +164,14 @@ EVENTS: dict[str, EventKind] = {
             "seconds": "seconds of training of all trials",
         },
     ),
+    "exchanges": EventKind(
+        "driver",
+        {
+            "updates": "updates of a worker between two exchanges", "update_seconds": "seconds of an update",
+            "exchange_seconds": "seconds of an exchange",
+        }
+        | _MESSAGE,
+    ),
     "diverged": EventKind(
         "divergence guard", {"epoch": _RECORD["epoch"], "scale": "factor of all step sizes from now on"} | _MESSAGE
     ),

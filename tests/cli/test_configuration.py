@@ -70,7 +70,7 @@ def test_hyphens_and_underscores_lists_and_numbers(tmp_path: Path) -> None:
         train,
     )
     assert found == {
-        "push_every": 4, "pull_every": 8, "latency": "0.01", "delay": ["2=0.01", "3=0.04"], "crash": ["worker-1@3.5"],
+        "push_every": "4", "pull_every": 8, "latency": "0.01", "delay": ["2=0.01", "3=0.04"], "crash": ["worker-1@3.5"],
         "l1": 1.0, "synchronous": False,
     }  # fmt: skip
 

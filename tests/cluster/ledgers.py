@@ -31,7 +31,7 @@ def job(
 ) -> MessageJob:
     """Workers that do so many bursts together, each of which takes so long, and measure after every tenth of them."""
     X, y = rows("logistic")
-    features, workers, terms = X.shape[1] + 1, strategy.workers, strategy.period
+    features, workers, terms = X.shape[1] + 1, strategy.workers, strategy.interval
     half = features + workers * LIVES * BURSTS
     start = frozen(np.zeros(2 * half, np.float32))
     config = RunConfig(workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late))

@@ -47,7 +47,7 @@ class Execution:
         """Ready to be played."""
         strategy = self.strategy
         ledger = Ledger(max(1, servers_of(strategy)))
-        epoch = strategy.workers * getattr(strategy, "period", 1) * self.bursts
+        epoch = strategy.workers * strategy.interval * self.bursts
         config = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
             late=frozenset(self.late), run_ahead=self.run_ahead,

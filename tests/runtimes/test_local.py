@@ -150,7 +150,7 @@ def broken(*_):
 def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
     monkeypatch.setattr("hogwild.training.row_trainer.RowSource.rates", broken)
     with pytest.raises(WorkerError, match=r"worker-\d failed: BrokenError: in the middle of it") as failure:
-        descended(squares[0], ParameterServer(workers=3), Local())
+        descended(squares[0], ParameterServer(workers=3, push_every=1), Local())
     assert isinstance(failure.value.__cause__, BrokenError)
 
 

@@ -84,7 +84,7 @@ def _messages(record: dict[str, Any]) -> str:
 
 
 # Events that the record of a run contains.
-RECORDED_EVENTS = ("workers", "replicas", "step chosen", "diverged", "loss rose", "resumed")
+RECORDED_EVENTS = ("workers", "replicas", "step chosen", "exchanges", "diverged", "loss rose", "resumed")
 
 
 def scores_of(result: Event) -> list[str]:

@@ -254,6 +254,10 @@ class Linear(RowProblem):
         state = weights, np.tile(beside, (self.n_outputs, 1))
         return (*state, np.zeros((len(self._for_duals.rows), 2), np.float32)) if rule.has_duals else state
 
+    def touch_rates(self) -> tuple[Array, ...]:
+        """Return the share of the rows that have each feature, and 1 for the intercept, which every row changes."""
+        return self.source.frequencies() / max(1, self.source.n_rows), np.ones(1)
+
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)

@@ -186,6 +186,13 @@ class RowProblem(Problem):
         """Open held-out data that is not rows of the same features; return None where it is."""
         return None
 
+    def touch_rates(self) -> tuple[Array, ...] | None:
+        """Return the share of the terms that change a coordinate, for the coordinates of each part of the state.
+
+        None where it is not known.
+        """
+        return None
+
     @property
     def work(self) -> int:
         """The number of multiplications of one epoch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
 from hogwild.strategies.roles.exchanges import SumExchange
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
 from hogwild.topologies import Clique
 from hogwild.topologies.mixing_matrix import about
 
@@ -36,8 +36,10 @@ class AllToAll(Strategy):
         Number of workers. Left out, there is one worker per core.
     synchronous : bool, default True
         Whether workers wait for each other after each burst.
-    period : int, default 1
-        Updates of a worker between two exchanges.
+    period : int or "auto", default "auto"
+        Updates of a worker between two exchanges. With "auto" the run measures what an exchange and an update cost, and
+        chooses an interval at which exchanges take little time. The textbook has 1, as simulated runs and runs of a
+        Module do.
     combine : {"mean", "sum"}, optional
         Combination of the deltas. Left out, it is the mean when synchronous and the sum otherwise.
     compression : str or Compression, optional
@@ -58,16 +60,17 @@ class AllToAll(Strategy):
 
     workers: int | None = None
     synchronous: bool = True
-    period: int = 1
+    period: Interval = "auto"
     combine: str | None = None
     compression: Any = None
     within: Strategy | str | None = None
 
     passes_messages = True
+    weighs_changes = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
-        check_count("period", self.period)
+        check_interval("period", self.period)
         if self.combine not in (None, *COMBINATIONS):
             raise invalid_parameter("combine", "'mean', 'sum' or None", self.combine)
         compressions.named(self.compression)
@@ -77,6 +80,10 @@ class AllToAll(Strategy):
         """Whether workers wait for each other."""
         return self.synchronous
 
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        return replace(self, period=updates) if self.period == "auto" else self
+
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator and the workers."""
         compression = compressions.named(self.compression)
@@ -84,8 +91,8 @@ class AllToAll(Strategy):
 
         def works(number: int) -> Role:
             if self.synchronous:
-                return SynchronousWorker(number, config, self.period, SumExchange(number, config, mean, compression))
-            return BroadcastWorker(number, config, self.period, mean, compression)
+                return SynchronousWorker(number, config, self.interval, SumExchange(number, config, mean, compression))
+            return BroadcastWorker(number, config, self.interval, mean, compression)
 
         return peer_roles(config, self.synchronous, partial(Membership, _about, replicas=self.synchronous), works)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
@@ -13,7 +13,15 @@ from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.easgd_worker import EASGDWorker
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_run_ahead, check_workers
+from hogwild.strategies.strategy import (
+    Interval,
+    Roles,
+    Strategy,
+    check_count,
+    check_interval,
+    check_run_ahead,
+    check_workers,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +36,10 @@ class ElasticAveraging(Strategy):
     ----------
     workers : int, optional
         Number of workers. Left out, there is one worker per core.
-    period : int, default 8
-        Updates of a worker between two exchanges with the centre.
+    period : int or "auto", default "auto"
+        Updates of a worker between two exchanges with the centre. With "auto" the run measures what an exchange and an
+        update cost, and chooses an interval at which exchanges take little time. The textbook has 8, as simulated runs
+        and runs of a Module do.
     elasticity : float, optional
         Fraction of the difference, above 0 and below 1. Left out, it is 0.9 divided by the number of workers.
     shards : int, default 1
@@ -53,7 +63,7 @@ class ElasticAveraging(Strategy):
     """
 
     workers: int | None = None
-    period: int = 8
+    period: Interval = "auto"
     elasticity: float | None = None
     shards: int = 1
     run_ahead: int | None = None
@@ -64,15 +74,20 @@ class ElasticAveraging(Strategy):
     mixes: ClassVar[bool] = True  # Workers mix parameters, instead of adding deltas to them.
 
     passes_messages = True
+    textbook_interval: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
-        for name in ("period", "shards"):
-            check_count(name, getattr(self, name))
+        check_interval("period", self.period)
+        check_count("shards", self.shards)
         check_run_ahead(self.run_ahead)
         if self.elasticity is not None and not 0 < self.elasticity < 1:
             raise invalid_parameter("elasticity", "above 0 and below 1, or None", self.elasticity)
         compressions.named(self.compression)
+
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        return replace(self, period=updates) if self.period == "auto" else self
 
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator, the servers with the centre, and the workers."""
@@ -81,8 +96,8 @@ class ElasticAveraging(Strategy):
 
         def works() -> Role:
             if config.workers == 1:
-                return ParameterServerWorker(config, parts, push_every=self.period)
-            return EASGDWorker(config, parts, self.period, share, compression, config.run_ahead)
+                return ParameterServerWorker(config, parts, push_every=self.interval)
+            return EASGDWorker(config, parts, self.interval, share, compression, config.run_ahead)
 
         return server_roles(
             config,

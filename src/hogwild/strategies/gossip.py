@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
 from hogwild.strategies.roles.exchanges import AverageExchange, MixingPlan
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
 from hogwild.topologies.mixing_matrix import about
 
 
@@ -43,8 +43,10 @@ class Gossip(Strategy):
         Whether workers wait for their neighbours in each round.
     workers : int, optional
         Number of workers. Left out, there is one worker per core.
-    period : int, default 1
-        Updates of a worker between two exchanges.
+    period : int or "auto", default "auto"
+        Updates of a worker between two exchanges. With "auto" the run measures what an exchange and an update cost, and
+        chooses an interval at which exchanges take little time. The textbook has 1, as simulated runs and runs of a
+        Module do.
     compression : str or Half, optional
         "half" sends parameters in half precision. Left out, they are sent in full.
     within : Strategy or str, optional
@@ -69,7 +71,7 @@ class Gossip(Strategy):
     topology: Any = "ring"
     synchronous: bool = True
     workers: int | None = None
-    period: int = 1
+    period: Interval = "auto"
     compression: Any = None
     within: Strategy | str | None = None
 
@@ -79,7 +81,7 @@ class Gossip(Strategy):
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
-        check_count("period", self.period)
+        check_interval("period", self.period)
         object.__setattr__(self, "topology", topologies.named(self.topology))
         if not isinstance(compressions.named(self.compression), Half | None):
             raise ParameterError(
@@ -94,6 +96,10 @@ class Gossip(Strategy):
         """Whether workers wait for each other."""
         return self.synchronous
 
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        return replace(self, period=updates) if self.period == "auto" else self
+
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator and the workers."""
         self.topology.check(config.workers)
@@ -103,9 +109,9 @@ class Gossip(Strategy):
         def works(number: int) -> Role:
             if self.synchronous:
                 return SynchronousWorker(
-                    number, config, self.period, AverageExchange(number, config, plan, compression)
+                    number, config, self.interval, AverageExchange(number, config, plan, compression)
                 )
-            return ADPSGDWorker(number, config, plan, self.period, compression)
+            return ADPSGDWorker(number, config, plan, self.interval, compression)
 
         return peer_roles(config, self.synchronous, partial(Membership, self._about), works)
 

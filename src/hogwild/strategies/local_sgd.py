@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import synchronous_server_roles
 from hogwild.strategies.roles.outer_optimiser import Nesterov
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,10 @@ class LocalSGD(Strategy):
     ----------
     workers : int, optional
         Number of workers. Left out, there is one worker per core.
-    period : int, default 8
-        Updates of a worker between two averages.
+    period : int or "auto", default "auto"
+        Updates of a worker between two averages. With "auto" the run measures what an exchange and an update cost, and
+        chooses an interval at which exchanges take little time. The textbook has 8, as simulated runs and runs of a
+        Module do.
     compression : str or Compression, optional
         Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
     within : Strategy or str, optional
@@ -47,20 +49,26 @@ class LocalSGD(Strategy):
     """
 
     workers: int | None = None
-    period: int = 8
+    period: Interval = "auto"
     compression: Any = None
     within: Strategy | str | None = None
 
     passes_messages = True
+    weighs_changes = True
+    textbook_interval: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
-        check_count("period", self.period)
+        check_interval("period", self.period)
         compressions.named(self.compression)
+
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        return replace(self, period=updates) if self.period == "auto" else self
 
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator, one server that holds the mean, and the workers."""
-        return synchronous_server_roles(config, self.period, compression=compressions.named(self.compression))
+        return synchronous_server_roles(config, self.interval, compression=compressions.named(self.compression))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,10 @@ class DiLoCo(Strategy):
     ----------
     workers : int, optional
         Number of workers. Left out, there is one worker per core.
-    period : int, default 32
-        Updates of a worker between two outer steps.
+    period : int or "auto", default "auto"
+        Updates of a worker between two outer steps. With "auto" the run measures what an exchange and an update cost,
+        and chooses an interval at which exchanges take little time. The textbook has 32, as simulated runs and runs of
+        a Module do.
     rate : float, default 0.7
         Step size of the outer step. With ``rate=1`` and ``momentum=0`` the strategy equals :class:`LocalSGD`.
     momentum : float, default 0.9
@@ -93,26 +103,31 @@ class DiLoCo(Strategy):
     """
 
     workers: int | None = None
-    period: int = 32
+    period: Interval = "auto"
     rate: float = 0.7
     momentum: float = 0.9
     compression: Any = None
     within: Strategy | str | None = None
 
     passes_messages = True
+    textbook_interval: ClassVar[int] = 32
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
-        check_count("period", self.period)
+        check_interval("period", self.period)
         if not self.rate > 0:
             raise invalid_parameter("rate", "a positive number", self.rate)
         if not 0 <= self.momentum < 1:
             raise invalid_parameter("momentum", "at least 0 and below 1", self.momentum)
         compressions.named(self.compression)
 
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        return replace(self, period=updates) if self.period == "auto" else self
+
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator, one server with a Nesterov step, and the workers."""
         compression = compressions.named(self.compression)
         return synchronous_server_roles(
-            config, self.period, lambda: Nesterov(self.rate, self.momentum), compression=compression
+            config, self.interval, lambda: Nesterov(self.rate, self.momentum), compression=compression
         )

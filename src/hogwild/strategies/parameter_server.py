@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hogwild import delays
@@ -17,7 +17,15 @@ from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_run_ahead, check_workers
+from hogwild.strategies.strategy import (
+    Interval,
+    Roles,
+    Strategy,
+    check_count,
+    check_interval,
+    check_run_ahead,
+    check_workers,
+)
 
 COMBINATIONS = ("mean", "sum")
 
@@ -42,8 +50,10 @@ class ParameterServer(Strategy):
         makes every delta 20 pushes stale, and a distribution of :mod:`hogwild.delays` or its name with numbers, such as
         "exponential:20", draws the staleness of each. The servers then add deltas in a fixed order and answer pulls
         with old parameters. The first deltas are less stale, and after a crash of a server a few are more or less so.
-    push_every : int, default 1
-        Updates between two pushes.
+    push_every : int or "auto", default "auto"
+        Updates of a worker between two pushes. With "auto" the run measures what an exchange and an update cost, and
+        chooses an interval at which exchanges take little time. The textbook has 1, as simulated runs and runs of a
+        Module do.
     pull_every : int, optional
         Updates between two pulls, a multiple of ``push_every``. Left out, it is ``push_every``.
     run_ahead : int, optional
@@ -81,7 +91,7 @@ class ParameterServer(Strategy):
     workers: int | None = None
     shards: int = 1
     staleness: int | str | Delay | None = None
-    push_every: int = 1
+    push_every: Interval = "auto"
     pull_every: int | None = None
     run_ahead: int | None = None
     combine: str | None = None
@@ -90,18 +100,19 @@ class ParameterServer(Strategy):
     within: Strategy | str | None = None
 
     passes_messages = True
+    weighs_changes = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
         delay_correction.named(self.correction)
-        for name in ("shards", "push_every"):
-            check_count(name, getattr(self, name))
+        check_count("shards", self.shards)
+        check_interval("push_every", self.push_every)
         self._check_staleness()
         if self.combine not in (None, *COMBINATIONS):
             raise invalid_parameter("combine", "'mean', 'sum' or None", self.combine)
         if self.pull_every is not None:
             check_count("pull_every", self.pull_every)
-            if self.pull_every % self.push_every:
+            if self.pull_every % self.interval:
                 raise ParameterError(
                     "'pull_every' must be a multiple of 'push_every': parameters are pulled after a push. "
                     f"Got {self.pull_every} and {self.push_every}."
@@ -158,12 +169,18 @@ class ParameterServer(Strategy):
     @property
     def pushes_a_pull(self) -> int:
         """The number of pushes between two pulls."""
-        return (self.pull_every or self.push_every) // self.push_every
+        return (self.pull_every or self.interval) // self.interval
 
     @property
-    def period(self) -> int:
-        """The number of updates between two exchanges."""
+    def period(self) -> Interval:
+        """The number of updates between two exchanges; "auto" leaves it to the run."""
         return self.push_every
+
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        # A prescribed staleness, and a given interval of pulls, are those of the textbook's pushes.
+        free = self.push_every == "auto" and self.pull_every is None and self.controlled is None
+        return replace(self, push_every=updates) if free else self
 
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator, the servers and the workers."""
@@ -182,7 +199,7 @@ class ParameterServer(Strategy):
                 order=None if controlled is None else ControlledStaleness(controlled, config.start, config.seed),
             ),
             lambda: ParameterServerWorker(
-                config, parts, push_every=self.push_every, pull_every=self.pushes_a_pull, rounds=self.bounded,
+                config, parts, push_every=self.interval, pull_every=self.pushes_a_pull, rounds=self.bounded,
                 run_ahead=config.run_ahead if self.staleness is None else 0,
                 compression=compressions.named(self.compression),
             ),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Access = Literal["free", "locked", "turns"]
 """Method by which workers in shared memory avoid conflicts: none, locks on coordinates, or a fixed order of turns."""
 
+Interval = int | Literal["auto"]
+"""Number of updates of a worker between two exchanges; with "auto" the run chooses it."""
+
 Roles = Mapping[str, Callable[[], Role]]
 """Functions that make the role of a node, at its start and after each crash, by name of the node."""
 
@@ -72,10 +75,25 @@ class Strategy:
         """The shared-memory strategy that each node uses on its own cores; None for one worker per node."""
         return None
 
+    textbook_interval: ClassVar[int] = 1  # Updates between two exchanges in the paper that the strategy is from.
+
     @property
-    def period(self) -> int:
-        """The number of terms that a worker trains between two exchanges."""
+    def period(self) -> Interval:
+        """The number of updates of a worker between two exchanges; "auto" leaves it to the run."""
         return 1
+
+    # Whether parameters move by the sum or the mean of the workers' changes and by nothing else, so that changes can be
+    # weighed by the number of workers that change the same coordinate.
+    weighs_changes: ClassVar[bool] = False
+
+    @property
+    def interval(self) -> int:
+        """The number of updates of a worker between two exchanges: that of the textbook where the run chose none."""
+        return self.textbook_interval if self.period == "auto" else self.period
+
+    def with_interval(self, updates: int) -> Strategy:
+        """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
+        return self
 
     @property
     def run_ahead(self) -> int | None:
@@ -162,6 +180,14 @@ def check_count(name: str, value: int) -> None:
     """Raise :class:`ParameterError` unless ``value`` is a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise invalid_parameter(name, "a positive integer", value)
+
+
+def check_interval(name: str, value: Interval) -> None:
+    """Raise :class:`ParameterError` unless ``value`` is a positive integer or "auto"."""
+    if value == "auto":
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise invalid_parameter(name, "a positive integer, or 'auto'", value)
 
 
 def check_run_ahead(value: int | None) -> None:

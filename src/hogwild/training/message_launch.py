@@ -48,6 +48,11 @@ class MessageCheckpointer:
         return self._record.get("step")
 
     @property
+    def interval(self) -> int | None:
+        """The number of updates between two exchanges that the resumed run had chosen; None if there is none."""
+        return self._record.get("interval")
+
+    @property
     def halvings(self) -> int:
         """The number of times that the resumed run had halved its step size after divergences."""
         return int(self._record.get("halvings", 0))

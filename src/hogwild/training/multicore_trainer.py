@@ -74,10 +74,10 @@ def cores_of(within: strategies.Strategy | str | None, nodes: int) -> Iterator[C
 class MulticoreTrainer:
     """Local trainer on rows that divides each burst among the threads of a node, which share one memory."""
 
-    def __init__(self, rows: RowSource, cores: CoreTeam) -> None:
-        self.rows, self.cores = rows, cores
+    def __init__(self, rows: RowSource, cores: CoreTeam, weights: Floats | None = None) -> None:
+        self.rows, self.cores, self.weights = rows, cores, weights
         problem, strategy = rows.problem, cores.strategy
-        self.single_core = RowTrainer(rows)
+        self.single_core = RowTrainer(rows, weights)
         self.state: State = problem.start(rows.rule)
         self.descend = problem.kernel(rows.rule, strategy.access, 1 if strategy.replicas else cores.workers, False)
         self.sync = problem.sync_buffer(strategy.access)
@@ -98,7 +98,9 @@ class MulticoreTrainer:
             terms = len(chunk.order)
             loss += self._train_chunk(chunk, rates[done : done + terms])
             done += terms
-        return Trained(frozen(pack_state(self.state)), train.terms, train.terms, loss, float(rates.mean()))
+        values = pack_state(self.state)
+        values = values if self.weights is None else train.values + self.weights * (values - train.values)
+        return Trained(frozen(values), train.terms, train.terms, loss, float(rates.mean()))
 
     def _train_chunk(self, chunk: Chunk, rates: Floats) -> float:
         strategy, count = self.cores.strategy, self.cores.workers

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step, with_total
+from hogwild.training.change_weights import change_weights
+from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.multicore_trainer import CoreTeam, MulticoreTrainer, cores_of
@@ -25,11 +29,11 @@ from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpa
 def run(job: Job) -> Run:
     """Train a problem of rows by message passing."""
     assert isinstance(job.problem, RowProblem)
-    problem, rule, schedule, strategy, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
+    problem, rule, schedule, asked, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
     seed, init, average = job.options.seed, job.options.init, job.options.average
     workers = job.workers
     # Every exchange passes over all parameters, whichever of them the terms of a burst touch.
-    exchanges = problem.data.n_rows // strategy.period or 1
+    exchanges = LEAST_EXCHANGES if asked.period == "auto" else problem.data.n_rows // asked.interval or 1
     budget = job.budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
     held_out = held_out_for(problem, job.options.test)
     keeper = MessageCheckpointer(job)
@@ -40,9 +44,9 @@ def run(job: Job) -> Run:
         "held_out": None if held_out is None else held_out.fingerprint,
     })  # fmt: skip
     event_log.emit(
-        "started", **config, strategy=repr(strategy), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
+        "started", **config, strategy=repr(asked), workers=workers, runtime=repr(runtime), budget=repr(budget), **at
     )
-    keeper.begin(config | {"strategy": repr(strategy), "workers": workers, "epochs": budget.epochs}, event_log)
+    keeper.begin(config | {"strategy": repr(asked), "workers": workers, "epochs": budget.epochs}, event_log)
     state = problem.start(rule)
     if init is not None:
         load_initial_state(init, state)
@@ -50,23 +54,24 @@ def run(job: Job) -> Run:
     began = time.perf_counter()
     schedule = resolve_schedule(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
     schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, held_out, event_log)
-    schedule = with_total(schedule, strategy.total(1, workers))
+    schedule = with_total(schedule, asked.total(1, workers))
     keeper.more["step"] = step_of(schedule)
     if runtime.simulated_time:
         event_log.events[-1]["at"] = 0.0
-    with cores_of(strategy.within, workers) as cores:
+    with cores_of(asked.within, workers) as cores:
 
-        def make_task(scale: float) -> LocalTask:
+        def make_task(scale: float, weights: Floats | None = None) -> LocalTask:
             return task_of_rows(
                 problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, state, cores,
-                scale,
+                scale, weights,
             )  # fmt: skip
 
+        job, weights = _with_interval(job, make_task(1.0), state, keeper, event_log)
         preparing = time.perf_counter() - began
-        outcome = run_message_strategy(make_task, job, schedule, budget, event_log, keeper)
+        outcome = run_message_strategy(partial(make_task, weights=weights), job, schedule, budget, event_log, keeper)
     assert outcome.values is not None
     unpack_state(outcome.values, state)
-    config |= {"schedule": repr(schedule), "strategy": repr(strategy), "workers": workers, "budget": repr(budget)}
+    config |= {"schedule": repr(schedule), "strategy": repr(job.strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.from_training_space(rule.values(state), rule), config)
     return Run(
         model, config, keeper.history + epochs(event_log), event_log.events, outcome.reason,
@@ -74,9 +79,35 @@ def run(job: Job) -> Run:
     )  # fmt: skip
 
 
+def _with_interval(
+    job: Job, task: LocalTask, state: State, keeper: MessageCheckpointer, event_log: EventLog
+) -> tuple[Job, Floats | None]:
+    """Return the job with a number of updates between two exchanges, and the weights of changes.
+
+    A simulated run has the interval of the textbook, because its exchanges cost what the simulation says.
+    """
+    asked, runtime = job.strategy, job.runtime
+    if asked.period != "auto" or runtime.simulated_time or asked.with_interval(1) is asked:
+        return job, None
+    updates = keeper.interval
+    if updates is None:
+        found = choose_interval(task.make_trainer(0), task.start, job.workers, task.epoch, runtime.message_seconds)
+        updates = found.updates
+        event_log.emit(
+            "exchanges", updates=updates, update_seconds=found.update_seconds,
+            exchange_seconds=found.exchange_seconds, message=found.message,
+        )  # fmt: skip
+    keeper.more["interval"] = updates
+    assert isinstance(job.problem, RowProblem)
+    weighs = asked.weighs_changes and asked.combine is None
+    weights = change_weights(job.problem, state, job.workers, updates, asked.averages) if weighs else None
+    return replace(job, strategy=asked.with_interval(updates)), weights
+
+
 def task_of_rows(
     problem: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
-    held_out: Dataset | None, start: State, cores: CoreTeam | None = None, scale: float = 1.0,
+    held_out: Dataset | None, start: State, cores: CoreTeam | None = None, scale: float = 1.0, weights: Floats |
+    None = None,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
 
@@ -108,7 +139,7 @@ def task_of_rows(
         return tuple(np.array(part) for part in problem.from_training_space(rule.values(here), rule))
 
     def make_trainer(worker: int) -> LocalTrainer:
-        return RowTrainer(rows) if cores is None else MulticoreTrainer(rows, cores)
+        return RowTrainer(rows, weights) if cores is None else MulticoreTrainer(rows, cores, weights)
 
     each = 1 if cores is None else cores.workers
     return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, measure, read, each)

@@ -185,6 +185,7 @@ class RowTrainer:
     """
 
     rows: RowSource
+    weights: Floats | None = None  # weight of each value's change; None if all count in full
 
     def __post_init__(self) -> None:
         problem, alone = self.rows.problem, self.rows.workers == 1
@@ -210,6 +211,7 @@ class RowTrainer:
                 loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
                 done += terms
             values = pack_state(self.state)
+        values = values if self.weights is None else train.values + self.weights * (values - train.values)
         step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
         return Trained(frozen(values), train.terms, train.terms, loss, step)
 

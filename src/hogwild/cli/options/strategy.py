@@ -40,7 +40,9 @@ class CommunicationOptions:
             metavar="N|none|fixed:N",
         ),
     ] = None
-    push_every: Annotated[int | None, _option("parameter-server: updates between two pushes.", metavar="N")] = None
+    push_every: Annotated[
+        str | None, _option("parameter-server: updates between two pushes; auto: as the run finds.", metavar="N|auto")
+    ] = None
     pull_every: Annotated[int | None, _option("parameter-server: updates between two pulls.", metavar="N")] = None
     run_ahead: Annotated[
         int | None,
@@ -54,7 +56,10 @@ class CommunicationOptions:
         ),
     ] = None
     combine: Annotated[str | None, _option("Add the sum of changes, or their mean.", metavar="sum|mean")] = None
-    period: Annotated[int | None, _option("Local updates of a worker between two exchanges.", metavar="N")] = None
+    period: Annotated[
+        str | None,
+        _option("Local updates of a worker between two exchanges; auto: as the run finds.", metavar="N|auto"),
+    ] = None
     accumulate: Annotated[int | None, _option("synchronous: rows of each worker in one step.", metavar="N")] = None
     topology: Annotated[
         str | None, _option("gossip: the graph along which workers exchange messages.", metavar="NAME")
@@ -81,6 +86,10 @@ def _staleness(text: str) -> int | str | None:
     return int(text) if text.isdecimal() else text
 
 
+def _interval(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text.lower()
+
+
 def _correction(text: str) -> Correction | None:
     from hogwild.strategies.delay_correction import named
 
@@ -98,7 +107,9 @@ def _within(text: str) -> Strategy:
     return named(name, int(workers) if workers else None)
 
 
-READ: Mapping[str, Callable[[str], Any]] = {"staleness": _staleness, "correction": _correction, "within": _within}
+READ: Mapping[str, Callable[[str], Any]] = {
+    "staleness": _staleness, "push_every": _interval, "period": _interval, "correction": _correction, "within": _within,
+}  # fmt: skip
 
 
 def with_options(strategy: Any, options: CommunicationOptions) -> Strategy:

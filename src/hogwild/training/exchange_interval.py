@@ -1,0 +1,60 @@
+"""Choice of the number of updates between two exchanges of a worker (``push_every="auto"``, ``period="auto"``)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hogwild.messaging.deltas import Floats, change, plus
+from hogwild.messaging.job import LocalTrainer
+from hogwild.messaging.protocol import Train
+
+SHARE = 0.1  # share of a worker's time that exchanges may take
+# Least number of exchanges of a worker in an epoch. With fewer, workers learn too little from each other.
+LEAST_EXCHANGES = 16
+TIMED_UPDATES = 2_000  # updates of the burst that is timed
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeInterval:
+    """Chosen number of updates between two exchanges, and the measured seconds on which the choice depends."""
+
+    updates: int
+    update_seconds: float
+    exchange_seconds: float
+
+    @property
+    def message(self) -> str:
+        """The choice in one sentence.
+
+        >>> ExchangeInterval(500, 1e-6, 5e-5).message
+        'workers exchange changes every 500 updates: an exchange takes 0.05 ms, as long as 50 updates'
+        """
+        many = max(1, round(self.exchange_seconds / self.update_seconds))
+        takes = f"an exchange takes {1e3 * self.exchange_seconds:.2g} ms, as long as {many:,} updates"
+        return f"workers exchange changes every {self.updates:,} updates: {takes}"
+
+
+def choose_interval(
+    trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float
+) -> ExchangeInterval:
+    """Measure an update and an exchange, and choose an interval at which exchanges take little time.
+
+    ``message_seconds`` are those of a push and a pull without their contents.
+    """
+    share = max(1, rows // workers)
+    timed = min(TIMED_UPDATES, share)
+
+    def burst(updates: int) -> tuple[float, Floats]:
+        began = time.perf_counter()
+        values = trainer.burst(Train(start, (0, workers), 0, updates, 0, workers)).values
+        return time.perf_counter() - began, values
+
+    burst(timed)
+    once, (all_of_them, values) = min(burst(1)[0] for _ in range(2)), burst(timed)
+    began = time.perf_counter()
+    plus(start, change(start, values))
+    exchange = once + time.perf_counter() - began + message_seconds
+    update = max(1e-9, (all_of_them - once) / timed)
+    longest = max(1, share // LEAST_EXCHANGES)
+    return ExchangeInterval(max(1, min(longest, round(exchange / (SHARE * update)))), update, exchange)
