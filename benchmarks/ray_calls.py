@@ -173,7 +173,7 @@ def ours(values: int, pushes: int, exchanges: int) -> dict[str, float]:
         COORDINATOR: Waits, server(0): partial(ParameterServerRole, 0, 0, values, config),
         worker(0): partial(Pushes, values, pushes, exchanges),
     }  # fmt: skip
-    job = MessageJob(config, cast, lambda number: Idle(), lambda values: {}, lambda event, **more: None)
+    job = MessageJob(config, cast, lambda number: Idle(), lambda values, exactly: {}, lambda event, **more: None)
     outcome = Ray(cpus_per_worker=0.0).play(job)
     return {**outcome.counts["worker"], "calls": outcome.more["calls"]}
 

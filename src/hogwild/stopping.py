@@ -93,6 +93,11 @@ class Budget:
             if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
                 raise invalid_parameter(name, "a number", value)
 
+    @property
+    def depends_on_loss(self) -> bool:
+        """Whether the losses of records decide when the run stops."""
+        return (self.target, self.tolerance, self.window) != (None, None, None)
+
     def usually(self, epochs: int | None) -> Budget:
         """Return this budget with a default number of epochs, if neither epochs nor seconds limit it.
 

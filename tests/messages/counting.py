@@ -26,7 +26,7 @@ def count(strategy, runtime, terms=240, seed=0, **config):
     Counter.total = 0
     asked = RunConfig(strategy.workers, frozen(np.zeros(3, np.float32)), terms // 2, terms, **config)
     job = MessageJob(
-        asked, strategy.roles(asked), lambda worker: Counter(), lambda values: {"loss": 1.0},
+        asked, strategy.roles(asked), lambda worker: Counter(), lambda values, exactly: {"loss": 1.0},
         lambda event, **what: events.append({"event": event, **what}), seed,
     )  # fmt: skip
     return runtime.play(job), events

@@ -19,7 +19,9 @@ def divergences(run):
 
 
 @pytest.mark.parametrize("runtime", [Simulator(), Local()], ids=["simulator", "local"])
-@pytest.mark.parametrize("strategy", [ParameterServer(12, push_every=1), AllToAll(6, synchronous=False, period=1)], ids=["server", "all"])
+@pytest.mark.parametrize(
+    "strategy", [ParameterServer(12, push_every=1), AllToAll(6, synchronous=False, period=1)], ids=["server", "all"]
+)
 def test_a_step_that_is_too_large_is_halved_from_the_beginning(strategy, runtime):
     run = train(strategy, runtime, "squared", budget=4, schedule=Constant(0.9))
     scales = [event["scale"] for event in divergences(run)]

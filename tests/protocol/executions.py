@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from ledger import Ledger
+from ledger import Ledger, ResidentLedger
 from watching import Audited, Watched
 
 from hogwild.delays import Slowed
@@ -38,6 +38,7 @@ class Execution:
     detection: float = 0.0
     seed: int = 0
     run_ahead: int = 0
+    resident: bool = False
 
     def __repr__(self) -> str:
         """Line by line, in a form that can be repeated."""
@@ -50,13 +51,13 @@ class Execution:
         epoch = strategy.workers * strategy.interval * self.bursts
         config = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
-            late=frozenset(self.late), run_ahead=self.run_ahead,
+            late=frozenset(self.late), run_ahead=self.run_ahead, resident=self.resident,
         )  # fmt: skip
         compute = Slowed(self.compute, self.slow)
         simulator = Simulator(compute, self.link, 0.0, self.faults, self.late, self.detection, SILENCE)
         job = MessageJob(
-            config, strategy.roles(config), lambda worker: ledger, lambda values: {"loss": 1.0},
-            lambda event, **what: None, self.seed,
+            config, strategy.roles(config), lambda worker: ResidentLedger(ledger) if self.resident else ledger,
+            lambda values, exactly: {"loss": 1.0}, lambda event, **what: None, self.seed,
         )  # fmt: skip
         if not servers_of(strategy) or isinstance(strategy, ElasticAveraging):  # pushes are no changes to be added
             # Who meets others half way, one at a time, can have given all of something to some who die.

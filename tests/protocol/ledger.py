@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen
+from hogwild.messaging.deltas import Floats, SparseDelta, Vector, add, change, frozen
 from hogwild.messaging.protocol import Train, Trained
 
 PLACES = 1024  # bursts of one execution, those included that a crash has made in vain
@@ -44,3 +44,29 @@ class Ledger:
         assert isinstance(change, SparseDelta)
         assert change.values.tolist() == [1.0]
         return int(change.indices[0])
+
+
+@dataclass(eq=False)
+class ResidentLedger:
+    """Keeps its entries from burst to burst, and fails if another's change is added twice."""
+
+    ledger: Ledger
+    values: Floats | None = None
+
+    def warm_up(self, start: Floats) -> None:
+        """Nothing is compiled here."""
+
+    def burst(self, train: Train) -> Trained:
+        """Add one to the next place of every part, and return what has changed."""
+        if train.values is not None:
+            self.values = train.values.copy()
+        assert self.values is not None, "a burst without parameters to begin from"
+        if train.received is not None:
+            add(self.values, train.received)
+        twice = np.flatnonzero((self.values != 0) & (self.values != 1))
+        assert not len(twice), f"the worker has bursts {sorted(set((twice % PLACES).tolist()))} more than once"
+        before = self.values.copy()
+        after = self.ledger.burst(Train(before, train.shard, train.first, train.terms, train.progress, train.stride))
+        moved = change(before, after.values)
+        add(self.values, moved)
+        return Trained(before[:0], train.terms, train.terms, float(train.terms), 1.0, moved)

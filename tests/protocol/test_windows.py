@@ -73,7 +73,7 @@ def test_on_threads_neither() -> None:
     ledger = Ledger(1)
     config = RunConfig(1, ledger.start, 10, 10)
     job = MessageJob(
-        config, ParameterServer(1).roles(config), lambda worker: ledger, lambda values: {"loss": 1.0},
+        config, ParameterServer(1).roles(config), lambda worker: ledger, lambda values, exactly: {"loss": 1.0},
         lambda event, **what: None,
     )  # fmt: skip
     outcome = Local(faults=(Crash("coordinator", 0.0),)).play(job)

@@ -15,7 +15,7 @@ from hogwild.strategies import Synchronous
 def job_of(strategy, epoch, goal, seed=0):
     config = RunConfig(strategy.workers, frozen(np.zeros(3, np.float32)), epoch, goal)
     return MessageJob(
-        config, strategy.roles(config), lambda worker: Counter(), lambda values: {"loss": 1.0},
+        config, strategy.roles(config), lambda worker: Counter(), lambda values, exactly: {"loss": 1.0},
         lambda event, **what: None, seed,
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.errors import MessageError
+from hogwild.jit import compiled
 
 Floats = NDArray[Any]
 INDEX = np.uint32
+MANY = 2**13  # Values from which on a compiled loop adds a sparse vector.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,12 +69,20 @@ def shorter(places: int, whole: Floats) -> bool:
 
 def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
     """Add a multiple of a vector to an array, in place."""
-    if isinstance(vector, SparseDelta):
+    if isinstance(vector, SparseDelta) and len(vector.indices) > MANY:
+        _add_at(into, vector.indices, vector.values, into.dtype.type(times))
+    elif isinstance(vector, SparseDelta):
         into[vector.indices] += into.dtype.type(times) * vector.values
     elif times == 1.0:
         into += vector
     else:
         into += into.dtype.type(times) * vector
+
+
+@compiled
+def _add_at(into: Floats, indices: Any, values: Floats, times: Any) -> None:
+    for i in range(indices.size):
+        into[indices[i]] += times * values[i]
 
 
 def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
@@ -96,13 +107,34 @@ def summed(first: Vector, second: Vector) -> Vector:
     array([4.], dtype=float32)
     """
     if isinstance(first, SparseDelta) and isinstance(second, SparseDelta):
-        indices, where = np.unique(np.concatenate([first.indices, second.indices]), return_inverse=True)
-        values = np.zeros(len(indices), first.values.dtype)
-        np.add.at(values, where, np.concatenate([first.values, second.values]))
-        return SparseDelta(indices, values, first.size)
+        indices = np.empty(len(first.indices) + len(second.indices), INDEX)
+        values = np.empty(len(indices), first.values.dtype)
+        count = _merge(first.indices, first.values, second.indices, second.values, indices, values)
+        return SparseDelta(frozen(indices[:count]), frozen(values[:count]), first.size)
     whole = first.dense() if isinstance(first, SparseDelta) else first.copy()
     add(whole, second)
     return frozen(whole)
+
+
+@compiled
+def _merge(first: Any, first_values: Any, second: Any, second_values: Any, indices: Any, values: Any) -> int:
+    """Merge two sorted vectors, add values at equal indices, and return the number of indices."""
+    i = j = count = 0
+    while i < first.size or j < second.size:
+        take_first = j == second.size or (i < first.size and first[i] <= second[j])
+        take_second = i == first.size or (j < second.size and second[j] <= first[i])
+        value = values.dtype.type(0)
+        if take_first:
+            indices[count] = first[i]
+            value += first_values[i]
+            i += 1
+        if take_second:
+            indices[count] = second[j]
+            value += second_values[j]
+            j += 1
+        values[count] = value
+        count += 1
+    return count
 
 
 def part(vector: Vector, start: int, stop: int) -> Vector:
@@ -113,8 +145,32 @@ def part(vector: Vector, start: int, stop: int) -> Vector:
     """
     if not isinstance(vector, SparseDelta):
         return vector[start:stop]
-    first, last = np.searchsorted(vector.indices, [start, stop])
+    if (start, stop) == (0, vector.size):
+        return vector
+    # Bounds of the same type, since the indices would be converted otherwise.
+    first, last = np.searchsorted(vector.indices, np.array([start, stop], INDEX))
     return SparseDelta(vector.indices[first:last] - INDEX(start), vector.values[first:last], stop - start)
+
+
+def joined(pieces: Sequence[Vector | None], parts: Sequence[tuple[int, int]]) -> Vector | None:
+    """Return the vector of which these are the parts; a part of None is zero. Return None if all are None.
+
+    >>> joined([None, SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 4)], [(0, 5), (5, 9)]).indices
+    array([6], dtype=uint32)
+    """
+    there = [(piece, start) for piece, (start, _) in zip(pieces, parts, strict=True) if piece is not None]
+    if not there or len(pieces) == 1:
+        return pieces[0]
+    size = parts[-1][1]
+    if all(isinstance(piece, SparseDelta) for piece, _ in there):
+        sparse = [(piece, start) for piece, start in there if isinstance(piece, SparseDelta)]
+        indices = np.concatenate([piece.indices + INDEX(start) for piece, start in sparse])
+        return SparseDelta(indices, np.concatenate([piece.values for piece, _ in sparse]), size)
+    whole = np.zeros(size, np.float32)
+    for piece, start in there:
+        stop = start + (piece.size if isinstance(piece, SparseDelta) else len(piece))
+        add(whole[start:stop], piece)
+    return frozen(whole)
 
 
 def checked(vector: Vector, size: int) -> Vector:

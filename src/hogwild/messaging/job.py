@@ -38,6 +38,8 @@ class RunConfig:
     saves: bool = False  # Whether each epoch ends with a snapshot from which the run can resume.
     run_ahead: int = 0  # Most pushes of a worker while a pull is on its way.
     every: RecordInterval = field(default_factory=RecordInterval)  # Interval of records between those of epochs.
+    # Whether trainers keep their parameters between bursts, so that workers exchange only what has changed.
+    resident: bool = False
     seed: int = 0
     loss_limit: float = math.inf  # Loss above which the run counts as diverged.
     stall_scales: tuple[float, ...] = ()  # Factors of the step size after each stall of the objective.
@@ -92,8 +94,8 @@ class MessageJob:
     roles: Mapping[str, Callable[[], Role]]  # Functions that make the role of each node, by name of the node.
     # Function of a worker number that makes the trainer of an incarnation of that worker.
     make_trainer: Callable[[int], LocalTrainer]
-    # Function that evaluates parameters and returns their figures.
-    measure: Callable[[Floats], dict[str, float]]
+    # Function that evaluates parameters, exactly or on a sample of large training data, and returns their figures.
+    measure: Callable[[Floats, bool], dict[str, float]]
     emit: Callable[..., None]  # Callback with the name of an event and its fields.
     seed: int = 0
     interrupted: Callable[[], bool] = bool  # Whether the user has asked to end the run.

@@ -221,6 +221,28 @@ class PullReply:
     members: int  # Number of workers that train, and at least 1.
 
 
+@dataclass(frozen=True, slots=True)
+class PullChanges:
+    """Request of a worker for what other workers have changed since ``version``, for its burst number ``clock``."""
+
+    clock: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangesReply:
+    """Sum of the deltas of other workers since a version, for the burst ``clock`` of a worker; None if there are none.
+
+    A server that no longer has all of these deltas sends a :class:`PullReply` with the parameters instead.
+    """
+
+    change: Vector | None
+    clock: int
+    version: int  # Deltas that the parameters of the worker contain then.
+    progress: int  # Terms that all workers together have trained on.
+    members: int  # Number of workers that train, and at least 1.
+
+
 # Messages between workers.
 
 
@@ -275,7 +297,7 @@ class ViewState:
 Body = (
     Ready | Begin | Assign | StepScale | TimeSpent | Progress | TermsRequest | TermsReply | ParametersRequest
     | ParametersReply | Stop | Stopped | SnapshotMarker | Push | Pull | JoinRequest | JoinReply | Leave
-    | PullReply | GossipPush | GossipReply | ViewChange | ViewState
+    | PullReply | PullChanges | ChangesReply | GossipPush | GossipReply | ViewChange | ViewState
 )  # fmt: skip
 
 
@@ -316,7 +338,7 @@ class Envelope:
 
 def size_of(body: Body | Ack) -> int:
     """Return the size of the arrays in a message, in bytes."""
-    if isinstance(body, Push):
+    if isinstance(body, (Push, ChangesReply)):
         return nbytes(body.change)
     if isinstance(body, (GossipPush, GossipReply)):
         return nbytes(body.vector)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hogwild.messaging.deltas import Floats
+from hogwild.messaging.deltas import Floats, Vector
 from hogwild.messaging.messages import Body, Envelope
 
 
@@ -37,13 +37,17 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """End of a burst: the parameters after it, its terms and samples, their summed loss, and the mean step size."""
+    """End of a burst: the parameters after it, its terms and samples, their summed loss, and the mean step size.
+
+    A trainer that keeps its parameters returns the ``change`` of the burst instead of the parameters.
+    """
 
     values: Floats
     terms: int
     samples: int
     loss: float
     step: float
+    change: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class Train:
     in terms, and ``stride`` is its increase with each term.
     """
 
-    values: Floats
+    values: Floats | None  # Parameters to begin from; None for those that the trainer has kept.
     shard: tuple[int, int]
     first: int
     terms: int
@@ -130,6 +134,7 @@ class Train:
     together: bool = False  # Whether all terms use the same parameters, as one large batch does.
     scale: float = 1.0  # Factor of the step sizes.
     spent: float = 0.0  # Share of the run's seconds that is spent, on which step sizes may depend.
+    received: Vector | None = None  # Changes of other workers, to be added to the parameters before the burst.
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,7 @@ class Evaluate:
 
     number: int
     values: Floats
+    exactly: bool = True  # Whether a sample of large training data does not do.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

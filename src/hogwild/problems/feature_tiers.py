@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
+from hogwild.data.frequent_first import Ranking
 from hogwild.kernels.linear_build import largest_eigenvalues
 
 FIRST_TIER = 2**8  # features of the first tier
 SAMPLED_ROWS, ROUNDS = 2**11, 3  # for the largest eigenvalues
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureTiers:
+    """Tiers of features by frequency, and the largest curvature of the objective along the features of each."""
+
+    ranking: Ranking
+    bounds: Array  # first rank of each tier, and the end of the last tier
+    curvatures: Array
 
 
 def tiers_of(features: int) -> Array:

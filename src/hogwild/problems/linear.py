@@ -14,6 +14,7 @@ from hogwild.data import as_dataset
 from hogwild.data.chunks import rows_per_chunk
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
+from hogwild.data.frequent_first import ranking
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.sampling import RowSampling, Split, feature_visits, narrowed, row_sampling, subsample
 from hogwild.data.slices import in_slices
@@ -28,6 +29,7 @@ from hogwild.models.linear import LinearModel
 from hogwild.problems import linear_kernels
 from hogwild.problems.dual_ascent import DualAscent
 from hogwild.problems.factorisation_base import check_memory
+from hogwild.problems.feature_tiers import SAMPLED_ROWS, FeatureTiers, eigenvalues, tiers_of
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.problem import (
@@ -257,6 +259,31 @@ class Linear(RowProblem):
     def touch_rates(self) -> tuple[Array, ...]:
         """Return the share of the rows that have each feature, and 1 for the intercept, which every row changes."""
         return self.source.frequencies() / max(1, self.source.n_rows), np.ones(1)
+
+    @property
+    def has_sparse_terms(self) -> bool:
+        """Whether a term changes only the weights of its row's features, and the intercepts."""
+        return self._layout != "dense" and self.frame is None
+
+    def feature_tiers(self) -> FeatureTiers | None:
+        """Return tiers of features with the curvature of the objective along them."""
+        if self.n_outputs > 1 or not self.has_sparse_terms:
+            return None
+        found, bounds = ranking(self.source.frequencies()), tiers_of(self.source.n_features)
+        few = subsample(self.source, SAMPLED_ROWS).rows
+        return FeatureTiers(found, bounds, self.loss.curvature * eigenvalues(few, found.ranks, bounds))
+
+    def renumbered(self, seed: int, epochs: float) -> tuple[Linear, Array] | None:
+        """Return the problem on a copy of its rows in which features are numbered by frequency, and their order."""
+        if not (self.has_sparse_terms and isinstance(self.source, InMemoryDataset) and self.sampling == Split()):
+            return None
+        found = ranking(self.source.frequencies())
+        copied = self.source.laid_out(seed, epochs, found.ranks)
+        if copied is None:
+            return None
+        other = self._with(copied, None)
+        other._class_weights = self._class_weights
+        return other, found.features
 
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""

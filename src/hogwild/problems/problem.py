@@ -19,6 +19,7 @@ from hogwild.data.sampling import RowSampling, Split, subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.losses import Loss
+from hogwild.problems.feature_tiers import FeatureTiers
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
@@ -190,6 +191,25 @@ class RowProblem(Problem):
         """Return the share of the terms that change a coordinate, for the coordinates of each part of the state.
 
         None where it is not known.
+        """
+        return None
+
+    def feature_tiers(self) -> FeatureTiers | None:
+        """Return tiers of features with the curvature of the objective along them; None where they are not known."""
+        return None
+
+    @property
+    def has_sparse_terms(self) -> bool:
+        """Whether a term changes the coordinates of the features of its row, and the second part of the state.
+
+        The coordinates of a feature are as many as the second part has, one after the other.
+        """
+        return False
+
+    def renumbered(self, seed: int, epochs: float) -> tuple[RowProblem, Array] | None:
+        """Return the problem on a copy of its rows in which features are numbered by frequency, and their order.
+
+        The rows of the copy are in the order in which the epochs of this seed visit them. None where that does not pay.
         """
         return None
 

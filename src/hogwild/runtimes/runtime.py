@@ -24,7 +24,7 @@ class Runtime:
     trains_modules: ClassVar[bool] = False  # whether workers are processes that share the same PyTorch model
     passes_messages: ClassVar[bool] = False  # whether workers send each other messages
     simulated_time: ClassVar[bool] = False  # whether the seconds of a run are simulated
-    message_seconds: ClassVar[float] = 2e-4  # seconds of a push and a pull without their contents
+    message_seconds: ClassVar[float] = 1e-3  # seconds of a push and a pull without their contents
     saves_checkpoints: ClassVar[bool] = False  # whether a message-passing run can write checkpoints
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from hogwild import delays
@@ -10,13 +11,16 @@ from hogwild.delays import Always, Delay
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
+from hogwild.messaging.node import Role
 from hogwild.registry import invalid_parameter
 from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
 from hogwild.strategies.roles import parts_of, server_roles
+from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
+from hogwild.strategies.roles.resident_worker import ResidentWorker
 from hogwild.strategies.strategy import (
     Interval,
     Roles,
@@ -28,6 +32,7 @@ from hogwild.strategies.strategy import (
 )
 
 COMBINATIONS = ("mean", "sum")
+LOGGED = 4  # Size of the changes that a server remembers, as a multiple of its parameters.
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +177,11 @@ class ParameterServer(Strategy):
         return (self.pull_every or self.interval) // self.interval
 
     @property
+    def exchanges_changes(self) -> bool:
+        """Whether workers can keep their parameters, and pull only what others have changed."""
+        return (self.staleness, self.correction, self.compression, self.combine) == (None, None, None, None)
+
+    @property
     def period(self) -> Interval:
         """The number of updates between two exchanges; "auto" leaves it to the run."""
         return self.push_every
@@ -197,10 +207,16 @@ class ParameterServer(Strategy):
             lambda number, start, stop: ParameterServerRole(
                 number, start, stop, config, staleness=bound, mean=mean, correction=correction,
                 order=None if controlled is None else ControlledStaleness(controlled, config.start, config.seed),
+                log=ChangeLog(LOGGED * (stop - start) * config.start.itemsize) if config.resident else None,
             ),
-            lambda: ParameterServerWorker(
-                config, parts, push_every=self.interval, pull_every=self.pushes_a_pull, rounds=self.bounded,
-                run_ahead=config.run_ahead if self.staleness is None else 0,
-                compression=compressions.named(self.compression),
-            ),
+            partial(self._worker, config, parts),
+        )  # fmt: skip
+
+    def _worker(self, config: RunConfig, parts: tuple[tuple[int, int], ...]) -> Role:
+        if config.resident:
+            return ResidentWorker(config, parts, push_every=self.interval, run_ahead=config.run_ahead)
+        return ParameterServerWorker(
+            config, parts, push_every=self.interval, pull_every=self.pushes_a_pull, rounds=self.bounded,
+            run_ahead=config.run_ahead if self.staleness is None else 0,
+            compression=compressions.named(self.compression),
         )  # fmt: skip

@@ -87,6 +87,11 @@ class Strategy:
     weighs_changes: ClassVar[bool] = False
 
     @property
+    def exchanges_changes(self) -> bool:
+        """Whether workers can keep their parameters, and pull only what others have changed."""
+        return False
+
+    @property
     def interval(self) -> int:
         """The number of updates of a worker between two exchanges: that of the textbook where the run chose none."""
         return self.textbook_interval if self.period == "auto" else self.period

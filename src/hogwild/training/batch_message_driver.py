@@ -127,7 +127,7 @@ def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
     flat, feed = FlatParameters(spare.net), _read_here(problem.feed())
     held_out = None if test is None else _read_here(problem.feed(test))
 
-    def measure(values: Floats) -> dict[str, float]:
+    def measure(values: Floats, exactly: bool) -> dict[str, float]:
         if not np.isfinite(values).all():
             return {"loss": float("nan")}
         flat.put(values)

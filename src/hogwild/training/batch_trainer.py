@@ -157,6 +157,7 @@ class BatchTrainer:
 
     def burst(self, train: Train) -> Trained:
         """Train on the minibatches of a burst, one after the other or all as one step."""
+        assert train.values is not None
         if self.batches.keeps_previous_state:
             self._before = train, self._memory()
         self.flat.put(train.values, buffers=self.problem.buffers == "shared")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hogwild.messaging.deltas import Floats, change, plus
+from hogwild.messaging.deltas import Floats, add, change, plus
 from hogwild.messaging.job import LocalTrainer
-from hogwild.messaging.protocol import Train
+from hogwild.messaging.protocol import Train, Trained
 
 SHARE = 0.1  # share of a worker's time that exchanges may take
 # Least number of exchanges of a worker in an epoch. With fewer, workers learn too little from each other.
@@ -45,16 +45,29 @@ def choose_interval(
     share = max(1, rows // workers)
     timed = min(TIMED_UPDATES, share)
 
-    def burst(updates: int) -> tuple[float, Floats]:
+    def burst(updates: int, values: Floats | None = start) -> tuple[float, Trained]:
         began = time.perf_counter()
-        values = trainer.burst(Train(start, (0, workers), 0, updates, 0, workers)).values
-        return time.perf_counter() - began, values
+        trained = trainer.burst(Train(values, (0, workers), 0, updates, 0, workers))
+        return time.perf_counter() - began, trained
 
-    burst(timed)
-    once, (all_of_them, values) = min(burst(1)[0] for _ in range(2)), burst(timed)
-    began = time.perf_counter()
-    plus(start, change(start, values))
-    exchange = once + time.perf_counter() - began + message_seconds
+    trainer.warm_up(start)
+    first = burst(timed)[1]
+    begin = start if first.change is None else None  # A trainer may keep its parameters.
+    once, (all_of_them, trained) = min(burst(1, begin)[0] for _ in range(2)), burst(timed, begin)
+    exchange = once + _seconds_to_add(start, trained) + message_seconds
     update = max(1e-9, (all_of_them - once) / timed)
     longest = max(1, share // LEAST_EXCHANGES)
     return ExchangeInterval(max(1, min(longest, round(exchange / (SHARE * update)))), update, exchange)
+
+
+def _seconds_to_add(start: Floats, trained: Trained) -> float:
+    """Return the seconds in which a server adds the change of a burst, and another worker as well."""
+    if trained.change is None:
+        began = time.perf_counter()
+        plus(start, change(start, trained.values))
+        return time.perf_counter() - began
+    whole = start.copy()
+    add(whole, trained.change)  # The first call compiles.
+    began = time.perf_counter()
+    add(whole, trained.change)
+    return 2 * (time.perf_counter() - began)

@@ -347,11 +347,9 @@ class TrainingLoop:
         Data that is walked through in a few milliseconds is evaluated as a whole, and so is any data whose training
         loss decides when the run ends, or of which memory has no room for a sample.
         """
-        data, budget = self.problem.data, self.budget
-        decides = (budget.target, budget.tolerance, budget.window) != (None, None, None)
-        rows = max(LEAST_SAMPLE, data.n_rows // SAMPLED_PART)
-        small = data.nonzeros < WHOLE_NONZEROS or rows > data.n_rows // 2
-        if not self.measured or decides or small or data.bounded:
+        data = self.problem.data
+        rows = sampled_rows(data)
+        if not self.measured or self.budget.depends_on_loss or not rows:
             return None
         laid_out = self._laid_out_data
         if isinstance(laid_out, InMemoryDataset):  # Its first rows are random ones.
@@ -511,3 +509,10 @@ class TrainingLoop:
         except (KeyError, TypeError, ValueError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
         self.event_log.emit("resumed", epoch=self.position.epoch, chunk=self.position.chunk)
+
+
+def sampled_rows(data: Dataset) -> int:
+    """Return the number of rows of a sample on which records are evaluated; 0 where all rows are."""
+    rows = max(LEAST_SAMPLE, data.n_rows // SAMPLED_PART)
+    small = data.nonzeros < WHOLE_NONZEROS or rows > data.n_rows // 2
+    return 0 if small or data.bounded else rows

@@ -53,6 +53,11 @@ class MessageCheckpointer:
         return self._record.get("interval")
 
     @property
+    def renumbered(self) -> bool | None:
+        """Whether the resumed run had features numbered by frequency; None if there is none."""
+        return self._record.get("renumbered")
+
+    @property
     def halvings(self) -> int:
         """The number of times that the resumed run had halved its step size after divergences."""
         return int(self._record.get("halvings", 0))
@@ -123,9 +128,10 @@ class LocalTask:
     parameters: int  # number of parameters: the leading entries of the vector, before buffers or the state of the rule
     epoch: int  # terms of an epoch, over all workers
     make_trainer: Callable[[int], LocalTrainer]
-    measure: Callable[[Floats], dict[str, float]]
+    measure: Callable[[Floats, bool], dict[str, float]]  # exactly, or on a sample of large training data
     read: Callable[[Floats], Parameters]  # from the vector that nodes exchange to the parameters of the model
     cores: int = 1  # cores that train each burst together
+    resident: bool = False  # whether trainers keep their parameters between bursts
 
 
 def run_message_strategy(
@@ -168,7 +174,7 @@ def run_message_strategy(
     """
     guard = DivergenceGuard(math.nan, keeper.halvings, job.options.divergence_factor)
     task = make_task(guard.scale)
-    at_start = task.measure(task.start)
+    at_start = task.measure(task.start, False)
     guard.start = at_start["loss"]
     config = _config(task, job, schedule, budget, guard.limit)
     check(job.strategy, job.runtime, config)
@@ -212,6 +218,7 @@ def _config(task: LocalTask, job: Job, schedule: Schedule | None, budget: Budget
         parameters=task.parameters,
         saves=job.checkpoints is not None,
         run_ahead=runtime.run_ahead if ahead is None else ahead,
+        resident=task.resident,
         every=RecordInterval.parse(job.options.every),
         seed=job.options.seed,
         loss_limit=loss_limit,

@@ -91,6 +91,7 @@ class MulticoreTrainer:
         """Train on the rows of a burst, on all cores; use one core for fewer than two rows per core."""
         if train.together or train.terms < 2 * self.cores.workers:
             return self.single_core.burst(train)
+        assert train.values is not None
         rates = self.rows.burst_rates(train)
         unpack_state(train.values, self.state)
         loss, done = 0.0, 0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.dataset import Dataset
+from hogwild.data.sampling import subsample
+from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters
 from hogwild.files import to_jsonable
 from hogwild.messaging.deltas import Floats, frozen
@@ -21,8 +24,11 @@ from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.change_weights import change_weights
 from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
+from hogwild.training.loop import sampled_rows
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.multicore_trainer import CoreTeam, MulticoreTrainer, cores_of
+from hogwild.training.renumbered_problem import RenumberedProblem
+from hogwild.training.resident_trainer import ResidentTrainer
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
 
 
@@ -58,19 +64,22 @@ def run(job: Job) -> Run:
     keeper.more["step"] = step_of(schedule)
     if runtime.simulated_time:
         event_log.events[-1]["at"] = 0.0
+    trained = _trained_problem(job, budget.epochs, keeper)
+    start = trained.enter(state)
     with cores_of(asked.within, workers) as cores:
 
         def make_task(scale: float, weights: Floats | None = None) -> LocalTask:
             return task_of_rows(
-                problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, state, cores,
-                scale, weights,
+                trained, problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, start,
+                cores, scale, weights, weights is not None and _keeps_parameters(job), not budget.depends_on_loss,
             )  # fmt: skip
 
-        job, weights = _with_interval(job, make_task(1.0), state, keeper, event_log)
+        job, weights = _with_interval(job, trained.problem, make_task, start, keeper, event_log)
         preparing = time.perf_counter() - began
         outcome = run_message_strategy(partial(make_task, weights=weights), job, schedule, budget, event_log, keeper)
     assert outcome.values is not None
-    unpack_state(outcome.values, state)
+    unpack_state(outcome.values, start)
+    state = trained.leave(start)
     config |= {"schedule": repr(schedule), "strategy": repr(job.strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.from_training_space(rule.values(state), rule), config)
     return Run(
@@ -79,8 +88,32 @@ def run(job: Job) -> Run:
     )  # fmt: skip
 
 
+def _trained_problem(job: Job, epochs: int | None, keeper: MessageCheckpointer) -> RenumberedProblem:
+    """Return the problem as it is trained; a resumed run has the numbers of features that it had before."""
+    assert isinstance(job.problem, RowProblem)
+    usual = not job.runtime.simulated_time and job.options.shuffle
+    found = RenumberedProblem(job.problem, None)
+    if usual if keeper.renumbered is None else keeper.renumbered:
+        found = RenumberedProblem.of(job.problem, job.options.seed, epochs)
+    if keeper.renumbered and found.by_rank is None:
+        raise CheckpointError("The run had a copy of its rows, for which there is too little memory now: free some.")
+    keeper.more["renumbered"] = found.by_rank is not None
+    return found
+
+
+def _keeps_parameters(job: Job) -> bool:
+    """Return whether workers keep their parameters between bursts, and exchange only what has changed."""
+    assert isinstance(job.problem, RowProblem)
+    return job.strategy.exchanges_changes and job.strategy.within is None and job.problem.has_sparse_terms
+
+
 def _with_interval(
-    job: Job, task: LocalTask, state: State, keeper: MessageCheckpointer, event_log: EventLog
+    job: Job,
+    problem: RowProblem,
+    make_task: Callable[..., LocalTask],
+    state: State,
+    keeper: MessageCheckpointer,
+    event_log: EventLog,
 ) -> tuple[Job, Floats | None]:
     """Return the job with a number of updates between two exchanges, and the weights of changes.
 
@@ -91,6 +124,8 @@ def _with_interval(
         return job, None
     updates = keeper.interval
     if updates is None:
+        # The weights depend on the interval, and the time of an exchange does not depend on them.
+        task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
         found = choose_interval(task.make_trainer(0), task.start, job.workers, task.epoch, runtime.message_seconds)
         updates = found.updates
         event_log.emit(
@@ -98,51 +133,79 @@ def _with_interval(
             exchange_seconds=found.exchange_seconds, message=found.message,
         )  # fmt: skip
     keeper.more["interval"] = updates
-    assert isinstance(job.problem, RowProblem)
     weighs = asked.weighs_changes and asked.combine is None
-    weights = change_weights(job.problem, state, job.workers, updates, asked.averages) if weighs else None
+    weights = change_weights(problem, state, job.workers, updates, asked.averages) if weighs else None
     return replace(job, strategy=asked.with_interval(updates)), weights
 
 
 def task_of_rows(
-    problem: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int, workers: int, shuffle: bool,
-    held_out: Dataset | None, start: State, cores: CoreTeam | None = None, scale: float = 1.0, weights: Floats |
-    None = None,
+    trained: RenumberedProblem, original: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int,
+    workers: int, shuffle: bool, held_out: Dataset | None, start: State, cores: CoreTeam | None = None, scale: float =
+    1.0, weights: Floats | None = None, resident: bool = False, samples: bool = False,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
 
     The state of the rule is exchanged together with the parameters, so that another worker can continue a shard.
     """
+    problem = trained.problem
     rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle, scale)
     state = problem.start(rule)
 
-    def measure(values: Floats) -> dict[str, float]:
-        # Each call makes its own state. In another process, the arrays that are sent along with this function are
-        # read-only.
-        here = problem.start(rule)
-        unpack_state(values, here)
-        parameters = rule.values(here)
-        if not all(np.isfinite(part).all() for part in parameters):
-            return {"loss": float("nan")}
-        figures: dict[str, float] = problem.metrics(_sums(problem, problem.data, parameters))
-        figures["objective"] = figures["loss"] + problem.penalty(parameters)
-        if held_out is not None:
-            others = problem.metrics(_sums(problem, held_out, parameters))
-            figures |= {f"test_{name}": value for name, value in others.items()}
-        return figures
-
+    evaluation = Evaluation(trained, original, rule, held_out, samples, seed)
     size = sum(len(part) for part in state)
 
     def read(values: Floats) -> Parameters:
         here = problem.start(rule)
         unpack_state(values, here)
-        return tuple(np.array(part) for part in problem.from_training_space(rule.values(here), rule))
+        found = trained.leave(rule.values(here))
+        return tuple(np.array(part) for part in original.from_training_space(found, rule))
 
     def make_trainer(worker: int) -> LocalTrainer:
+        if resident and weights is not None:
+            return ResidentTrainer(rows, weights)
         return RowTrainer(rows, weights) if cores is None else MulticoreTrainer(rows, cores, weights)
 
     each = 1 if cores is None else cores.workers
-    return LocalTask(frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, measure, read, each)
+    return LocalTask(
+        frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, evaluation, read, each, resident
+    )
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """Evaluation of parameters on the training data, or on a sample of it, and on held-out data if there is any."""
+
+    trained: RenumberedProblem
+    original: RowProblem
+    rule: Rule
+    held_out: Dataset | None
+    samples: bool  # whether a sample will do if the data is large
+    seed: int
+
+    def __call__(self, values: Floats, exactly: bool) -> dict[str, float]:
+        """Return the figures of parameters."""
+        problem = self.trained.problem
+        # Each call makes its own state. In another process, the arrays that are sent along with this object are
+        # read-only.
+        here = problem.start(self.rule)
+        unpack_state(values, here)
+        parameters = self.rule.values(here)
+        if not all(np.isfinite(part).all() for part in parameters):
+            return {"loss": float("nan")}
+        sample = None if exactly else self._sample
+        figures: dict[str, float] = problem.metrics(_sums(problem, sample or problem.data, parameters))
+        figures |= {} if sample is None else {"sampled_rows": sample.n_rows}
+        figures["objective"] = figures["loss"] + problem.penalty(parameters)
+        if self.held_out is not None:
+            others = problem.metrics(_sums(self.original, self.held_out, self.trained.leave(parameters)))
+            figures |= {f"test_{name}": value for name, value in others.items()}
+        return figures
+
+    @cached_property
+    def _sample(self) -> Dataset | None:
+        data = self.trained.problem.data
+        rows = sampled_rows(data)
+        return subsample(data, rows, self.seed) if self.samples and rows else None
 
 
 def _sums(problem: RowProblem, data: Dataset, values: State) -> Any:

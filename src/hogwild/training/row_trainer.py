@@ -151,7 +151,9 @@ class RowSource:
         block, first = divmod(progress, SPAN)
         last = first + stride * (terms - 1)
         if last >= SPAN:
-            return self._rates(progress + stride * np.arange(terms, dtype=np.float64))
+            alike = self.problem.updates_per_step
+            rates = self._rates(progress + stride * np.arange(0, terms, alike, dtype=np.float64))
+            return np.repeat(rates, alike)[:terms] if alike > 1 else rates
         some: Floats = self._table(block)[first : last + 1 : stride]
         return some if stride == 1 or terms == 1 else some.copy()
 
@@ -199,6 +201,7 @@ class RowTrainer:
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, one after the other or all from the same parameters."""
+        assert train.values is not None
         rates = self.rows.burst_rates(train)
         chunks = self.rows.chunks(train)
         if train.together and train.terms > 1:

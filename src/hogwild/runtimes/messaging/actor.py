@@ -270,7 +270,7 @@ class Evaluator:
     Parameters
     ----------
     evaluate : callable
-        Function that evaluates parameters.
+        Function that evaluates parameters, exactly or on a sample of large training data.
     done : callable
         Function that receives the actor, the action and the results.
     fail : callable
@@ -278,7 +278,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, evaluate: Callable[[Floats], dict[str, float]], done: Callable[..., None],
+        self, evaluate: Callable[[Floats, bool], dict[str, float]], done: Callable[..., None],
         fail: Callable[[str, BaseException], None],
     ) -> None:  # fmt: skip
         self._evaluate, self._done, self._fail = evaluate, done, fail
@@ -301,7 +301,7 @@ class Evaluator:
                 request = self._next()
                 if request is not None and not self._ended:
                     actor, action = request
-                    self._done(actor, action, self._evaluate(action.values))
+                    self._done(actor, action, self._evaluate(action.values, action.exactly))
         except BaseException as error:
             self._fail("the measurement", error)
 

@@ -56,7 +56,7 @@ def _ignore_event(event: str, **what: object) -> None:
     """Ignore an event, because only the driver records events."""
 
 
-def _without_data(_: object) -> NoReturn:
+def _without_data(*_: object) -> NoReturn:
     """Raise ``AssertionError``, because a server has no data."""
     raise AssertionError("a server has no data for a trainer or an evaluation")
 

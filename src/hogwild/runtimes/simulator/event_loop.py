@@ -209,7 +209,7 @@ class EventLoop:
         elif isinstance(action, Persist):
             self.persisted[name] = action.what
         elif isinstance(action, Evaluate):
-            figures = self.job.measure(action.values)
+            figures = self.job.measure(action.values, True)
             self._schedule(self.now, name, self.incarnations[name], Evaluated(action.number, figures))
         elif isinstance(action, Emit):
             self._emit(action)

@@ -381,7 +381,7 @@ class Coordinator:
         self.known = values
         self.record["consensus"] = consensus
         self.record["values"] = values
-        yield Evaluate(self.number, values)
+        yield Evaluate(self.number, values, exactly=self.last)
 
     def _together(self) -> tuple[Floats, float]:
         """Return the parameters, and the distance between their replicas.

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.deltas import Floats, add, checked, frozen, plus
+from hogwild.messaging.deltas import Floats, add, checked, frozen, nbytes, plus
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
     Begin,
     Body,
+    ChangesReply,
     JoinReply,
     JoinRequest,
     Leave,
     ParametersReply,
     ParametersRequest,
     Pull,
+    PullChanges,
     PullReply,
     Push,
     Ready,
@@ -28,6 +30,7 @@ from hogwild.messaging.messages import (
 )  # fmt: skip
 from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Persist, Resumed, Send, Started
 from hogwild.strategies.delay_correction import Correction, Late
+from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 from hogwild.strategies.roles.worker_progress import ClockVector
@@ -41,6 +44,8 @@ class ParameterServerRole:
     worker at clock c gets parameters only when all other workers have pushed the deltas of all clocks before c - s. The
     server does not wait for workers that have crashed or left.
 
+    With ``log`` the server also answers what has changed since a version, and adds deltas in place.
+
     With ``order`` the server adds deltas in a fixed order and answers pulls with old parameters, so that the staleness
     of every delta is the prescribed one.
     """
@@ -48,10 +53,10 @@ class ParameterServerRole:
     def __init__(
         self, number: int, start: int, stop: int, config: RunConfig, *, staleness: int | None = None, mean: bool =
         False, correction: Correction | None = None, outer: OuterOptimiser | None = None, order: ControlledStaleness |
-        None = None,
+        None = None, log: ChangeLog | None = None,
     ) -> None:  # fmt: skip
         self.number, self.start, self.stop, self.config = number, start, stop, config
-        self.staleness, self.mean, self.correction, self.order = staleness, mean, correction, order
+        self.staleness, self.mean, self.correction, self.order, self.log = staleness, mean, correction, order, log
         self.outer: OuterOptimiser = outer or PlainOuter()
         self.values: Floats = frozen(config.start[start:stop].copy())
         whole = config.size if config.parameters is None else config.parameters
@@ -78,6 +83,7 @@ class ParameterServerRole:
         # Parameters that each worker has pulled, by version, from those of its last push on; only for a correction.
         self.reads: dict[str, dict[int, Floats]] = {}
         self._unpersisted = 0  # Deltas received since the state was last persisted.
+        self._unpersisted_bytes = 0  # Their size.
         self._answered_at = -1  # Slowest clock at the last check of all waiting workers.
 
     @property
@@ -121,6 +127,9 @@ class ParameterServerRole:
             yield from self._advance()
             if sender in self.waiting:
                 yield from self._answer(sender)
+        elif isinstance(body, PullChanges):
+            self.clocks.at_least(sender, body.clock)
+            yield self._changed(sender, body)
         elif isinstance(body, JoinRequest):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
             # Without this, a restarted server would not wait for the worker until its next message.
@@ -161,12 +170,16 @@ class ParameterServerRole:
             # Before a crash the server has answered the pull of this delta, which was delivered again since.
             self.waiting.pop(sender, None)
             self.order.push(sender, push)
+        elif self.log is not None:
+            self._add_in_place(sender, push, self.log)
         else:
             self._add([(sender, push)])
         self.clocks.at_least(sender, push.clock + 1)
         self._unpersisted += 1
         yield from self._advance()
-        if self._unpersisted >= max(1, len(self.clocks)):
+        # A state that is persisted is copied before the next change. So the changes in between are at least as large.
+        worth = self.log is None or self._unpersisted_bytes >= self.values.nbytes
+        if self._unpersisted >= max(1, len(self.clocks)) and worth:
             yield from self._persist()
 
     # Addition of deltas.
@@ -212,7 +225,33 @@ class ParameterServerRole:
             values = self.order.versions[version]
         if self.correction is not None:
             self.reads.setdefault(worker, {})[version] = values
-        return Send(worker, PullReply(values, clock, version, self.progress, self.ended + len(self.clocks) or 1))
+        return Send(worker, PullReply(frozen(values), clock, version, self.progress, self._members))
+
+    def _changed(self, worker: str, pull: PullChanges) -> Action:
+        """Answer what other workers have changed since a version, or with all parameters if that is not known."""
+        assert self.log is not None
+        known, change = self.log.since(pull.version, self.version, worker)
+        if not known:
+            return self._answered(worker, pull.clock)
+        return Send(worker, ChangesReply(change, pull.clock, self.version, self.progress, self._members))
+
+    @property
+    def _members(self) -> int:
+        return self.ended + len(self.clocks) or 1
+
+    def _add_in_place(self, worker: str, push: Push, log: ChangeLog) -> None:
+        """Add a delta to the parameters, which are copied first if another node has got them."""
+        delay = max(0, self.version - push.read - push.own)
+        self.delays.setdefault(worker, Counter())[delay] += 1
+        if not self.values.flags.writeable:
+            self.values = self.values.copy()
+        add(self.values, push.change)
+        log.append(worker, push.change)
+        self.progress += push.terms
+        self.version += 1
+        self._unpersisted_bytes += nbytes(push.change)
+        if self.config.begins_mean(self.progress):
+            self._average()
 
     def _add(self, pushes: list[tuple[str, Push]]) -> None:
         """Add deltas of one or several workers at once.
@@ -283,7 +322,7 @@ class ParameterServerRole:
             self.average += (self.values - self.average) / self.averaged
 
     def _best(self) -> Floats:
-        return self.values if self.average is None else frozen(self.average.astype(self.values.dtype))
+        return frozen(self.values) if self.average is None else frozen(self.average.astype(self.values.dtype))
 
     def _delays(self) -> dict[str, dict[int, int]]:
         return {worker: dict(counts) for worker, counts in self.delays.items()}
@@ -291,9 +330,9 @@ class ParameterServerRole:
     # Persistence across crashes.
 
     def _persist(self) -> Iterator[Action]:
-        self._unpersisted = 0
+        self._unpersisted = self._unpersisted_bytes = 0
         yield Persist({
-            "values": self.values, "average": None if self.average is None else self.average.copy(),
+            "values": frozen(self.values), "average": None if self.average is None else self.average.copy(),
             "averaged": self.averaged, "version": self.version, "progress": self.progress, "clocks": self.clocks.copy(),
             "pending": {clock: list(pushes) for clock, pushes in self.pending.items()}, "round": self.round,
             "delays": {worker: counts.copy() for worker, counts in self.delays.items()}, "lags": self.lags.copy(),

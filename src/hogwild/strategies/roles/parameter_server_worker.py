@@ -15,6 +15,7 @@ from hogwild.messaging.messages import (
     Assign,
     Begin,
     Body,
+    ChangesReply,
     JoinReply,
     JoinRequest,
     Leave,
@@ -60,9 +61,11 @@ class ParameterServerWorker:
         self.cursor, self.sender = ShardCursor(config, shared=not rounds), Sender(compression)
         self.clock = 0  # Pushes so far.
         self.values: Floats = config.start  # Parameters from which the current or the next burst begins.
-        self.got: dict[int, PullReply] = {}  # Replies, by server, that the parameters were last replaced by.
+        self.got: dict[
+            int, PullReply | ChangesReply
+        ] = {}  # Replies, by server, that the parameters were last replaced by.
         self.pull_clock: int | None = None  # Clock of the pull that is on its way; None if there is none.
-        self.replies: dict[int, PullReply] = {}  # Replies to that pull so far, by server.
+        self.replies: dict[int, PullReply | ChangesReply] = {}  # Replies to that pull so far, by server.
         self.unseen: list[Vector] = []  # Deltas pushed since that pull, which its replies do not contain.
         self.outdated = False  # Whether a server has restarted since its last reply.
         # Clocks that the servers have named, by number, while the worker joins late.
@@ -106,7 +109,7 @@ class ParameterServerWorker:
             if len(self.join_clocks) == len(self.parts):
                 self.clock, self.join_clocks = max(self.join_clocks.values()), None
                 yield from self._begin()
-        elif isinstance(body, PullReply) and body.clock == self.pull_clock:
+        elif isinstance(body, PullReply | ChangesReply) and self._is_expected(body):
             self.replies[number_of(sender)] = body
             if self.awaits and len(self.replies) == len(self.parts):
                 yield from self._continue()
@@ -148,18 +151,29 @@ class ParameterServerWorker:
     def _continue(self) -> Iterator[Action]:
         """Adopt the parameters that have arrived, pull the next, and train, unless the worker is too far ahead."""
         if self.pull_clock is not None and len(self.replies) == len(self.parts):
-            self._adopt()
+            yield from self._adopt()
         if self.pull_clock is None and (self.outdated or self._own >= self.pull_every):
             yield from self._pull()
         terms = self._terms()
         if terms == 0:
             yield from self.cursor.wait()
-        self.awaits = terms == 0 or (self.pull_clock is not None and len(self.unseen) >= self.run_ahead)
+        self.awaits = terms == 0 or (self.pull_clock is not None and not self._runs_ahead())
         if not self.awaits:
             yield self._burst(terms)
 
-    def _adopt(self) -> None:
-        pieces = [self.replies[number].values for number in range(len(self.parts))]
+    def _is_expected(self, body: PullReply | ChangesReply) -> bool:
+        """Return whether a reply is one to the pull on its way."""
+        return body.clock == self.pull_clock
+
+    def _runs_ahead(self) -> bool:
+        """Return whether the worker may train before the replies to its pull arrive."""
+        return len(self.unseen) < self.run_ahead
+
+    def _adopt(self) -> Iterator[Action]:
+        """Continue from the replies to the pull, plus the deltas that were pushed since."""
+        yield from ()
+        found = [self.replies[number] for number in range(len(self.parts))]
+        pieces = [reply.values for reply in found if isinstance(reply, PullReply)]
         values = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if self.unseen:
             values = values.copy()
@@ -180,7 +194,7 @@ class ParameterServerWorker:
         return self.cursor.next_terms(self.push_every)
 
     def _trained(self, event: Trained) -> Iterator[Action]:
-        moved = self.sender(change(self.values, event.values))
+        moved = self._moved(event)
         for number, (start, stop) in enumerate(self.parts):
             read, piece = self.got[number].version, part(moved, start, stop)
             yield Send(server(number), Push(piece, self.clock, read, self._own, event.terms, event.samples, event.step))
@@ -188,12 +202,16 @@ class ParameterServerWorker:
         self._own += 1
         if self.pull_clock is not None:
             self.unseen.append(moved)
-        self.values = frozen(event.values)
         yield from self.cursor.trained(event, self.clock)
         if self.stopping or (self.rounds and self._terms() == 0):
             yield from self._leave()
         else:
             yield from self._continue()
+
+    def _moved(self, event: Trained) -> Vector:
+        """Return the delta of a burst as it is pushed, and continue from the parameters after it."""
+        moved, self.values = self.sender(change(self.values, event.values)), frozen(event.values)
+        return moved
 
     def _leave(self) -> Iterator[Action]:
         self.ended, self.awaits, self.join_clocks, self.pull_clock = True, False, None, None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.deltas import Floats, Vector, frozen
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
@@ -171,14 +171,17 @@ class ShardCursor:
             yield from self.report()
             yield Send(COORDINATOR, TermsRequest())
 
-    def burst(self, values: Floats, terms: int, progress: int, stride: int, together: bool = False) -> Train:
+    def burst(
+        self, values: Floats | None, terms: int, progress: int, stride: int, together: bool = False, received: Vector |
+        None = None,
+    ) -> Train:  # fmt: skip
         """Return a burst on the next terms of the next shard, with the shards in turn."""
         turns = sorted(self.shards)
         self._shard = turns[self._turn % len(turns)]
         self._turn += 1
         shard = self._shard, self.config.workers
         first = self.shards[self._shard]
-        return Train(values, shard, first, terms, progress, stride, together, self.scale, self.spent)
+        return Train(values, shard, first, terms, progress, stride, together, self.scale, self.spent, received)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:
         """Count a burst, report the progress about ``REPORTS`` times an epoch, and ask how many terms are left."""

@@ -1,0 +1,172 @@
+"""Loops along the parameters that some rows touch, which are the weights of their features and the intercepts.
+
+Parameters are sent as one vector, in which all first columns come first: weights, intercepts, then the next columns.
+"""
+
+# mypy: disable-error-code="call-arg, unreachable, name-defined"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from hogwild.jit import compiled
+
+SAMPLED = 256  # features of a tier whose steps are looked at
+
+
+@intrinsic
+def _trailing_zeros(typingctx: Any, word: Any) -> Any:
+    """Return the number of zero bits below the lowest one of a word that is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@compiled
+def features_of(indptr: Any, indices: Any, order: Any, marks: Any, blocks: Any) -> Any:
+    """Return the features of some rows, each once and in ascending order.
+
+    ``marks`` has a bit per feature, and ``blocks`` a byte per 4,096 features. All are zero before and after.
+    """
+    one = np.uint64(1)
+    for row in order:
+        for at in range(np.uint64(indptr[row]), np.uint64(indptr[np.int64(row) + 1])):
+            u = np.uint64(indices[at])
+            marks[u >> np.uint64(6)] |= one << (u & np.uint64(63))
+            blocks[u >> np.uint64(12)] = 1
+    count, room = 0, np.count_nonzero(blocks) * 4096
+    found = np.empty(room, np.uint32)
+    for block in range(blocks.size):
+        if blocks[block]:
+            blocks[block] = 0
+            for word in range(64 * block, min(64 * block + 64, marks.size)):
+                left = marks[word]
+                marks[word] = 0
+                while left:
+                    found[count] = 64 * word + np.int64(_trailing_zeros(left))
+                    count += 1
+                    left &= left - one
+    return found[:count].copy()
+
+
+@compiled
+def weigh_changes(
+    weights: Any, beside: Any, base: Any, base_beside: Any, features: Any, outputs: Any, shares: Any, tier_of: Any,
+    tier_shares: Any, change: Any, before: Any,
+) -> None:  # fmt: skip
+    """Weigh the changes of parameters since ``base``, and make parameters and ``base`` the weighed ones.
+
+    The weight of a change is the larger of that of the parameter and of that of its feature's tier.
+    """
+    width, many = weights.shape[1], weights.shape[0]
+    count = features.size * outputs + outputs
+    for i in range(features.size):
+        for k in range(outputs):
+            u, at = np.int64(features[i]) * outputs + k, i * outputs + k
+            share = max(shares[u], tier_shares[tier_of[features[i]]])
+            for column in range(width):
+                old = base[u, column]
+                moved = share * (weights[u, column] - old)
+                before[column * count + at], change[column * count + at] = old, moved
+                weights[u, column] = base[u, column] = old + moved
+    for k in range(outputs):
+        at = features.size * outputs + k
+        for column in range(width):
+            old = base_beside[k, column]
+            moved = shares[many + k] * (beside[k, column] - old)
+            before[column * count + at], change[column * count + at] = old, moved
+            beside[k, column] = base_beside[k, column] = old + moved
+
+
+@compiled
+def write_indices(features: Any, outputs: Any, width: Any, size: Any, indices: Any) -> None:
+    """Write the places of touched parameters in the order of ``pack_state``."""
+    count = features.size * outputs + outputs
+    for column in range(width):
+        for i in range(features.size):
+            for k in range(outputs):
+                indices[column * count + i * outputs + k] = column * size + np.int64(features[i]) * outputs + k
+        for k in range(outputs):
+            indices[column * count + features.size * outputs + k] = (column + 1) * size - outputs + k
+
+
+@compiled
+def scatter(whole: Any, features: Any, outputs: Any, width: Any, size: Any, change: Any) -> None:
+    """Write changes of touched parameters to their places among all."""
+    count = features.size * outputs + outputs
+    for column in range(width):
+        for i in range(features.size):
+            for k in range(outputs):
+                whole[column * size + np.int64(features[i]) * outputs + k] = change[column * count + i * outputs + k]
+        for k in range(outputs):
+            whole[(column + 1) * size - outputs + k] = change[column * count + features.size * outputs + k]
+
+
+@compiled
+def put_back(weights: Any, beside: Any, features: Any, outputs: Any, values: Any) -> None:
+    """Write values of touched parameters."""
+    width, count = weights.shape[1], features.size * outputs + outputs
+    for column in range(width):
+        for i in range(features.size):
+            for k in range(outputs):
+                weights[np.int64(features[i]) * outputs + k, column] = values[column * count + i * outputs + k]
+        for k in range(outputs):
+            beside[k, column] = values[column * count + features.size * outputs + k]
+
+
+@compiled
+def add_sparse(
+    weights: Any, beside: Any, base: Any, base_beside: Any, indices: Any, values: Any, times: Any, both: Any
+) -> None:
+    """Add values at places in the order of ``pack_state`` to the parameters, and to ``base`` as well."""
+    many, size, i = weights.shape[0], weights.shape[0] + beside.shape[0], 0
+    for column in range(weights.shape[1]):
+        first = column * size
+        while i < indices.size and indices[i] < first + many:
+            u = np.int64(indices[i]) - first
+            weights[u, column] += times * values[i]
+            if both:
+                base[u, column] += times * values[i]
+            i += 1
+        while i < indices.size and indices[i] < first + size:
+            k = np.int64(indices[i]) - first - many
+            beside[k, column] += times * values[i]
+            if both:
+                base_beside[k, column] += times * values[i]
+            i += 1
+
+
+@compiled
+def add_whole(weights: Any, beside: Any, base: Any, base_beside: Any, values: Any, times: Any, both: Any) -> None:
+    """Add a whole vector in the order of ``pack_state`` to the parameters, and to ``base`` as well."""
+    many, size = weights.shape[0], weights.shape[0] + beside.shape[0]
+    for column in range(weights.shape[1]):
+        for u in range(many):
+            weights[u, column] += times * values[column * size + u]
+            if both:
+                base[u, column] += times * values[column * size + u]
+        for k in range(beside.shape[0]):
+            beside[k, column] += times * values[column * size + many + k]
+            if both:
+                base_beside[k, column] += times * values[column * size + many + k]
+
+
+def mean_steps(weights: Any, features: Any, bounds: Any, rate: Any, constants: Any, found: Any) -> None:
+    """Write the mean step of the features of each tier, from a sample; ``features`` are in the order of tiers.
+
+    The mean is the inverse root mean square of the inverses, so the smallest steps count most. Small steps belong to
+    coordinates that were stepped often.
+    """
+    for tier in range(found.size):
+        total, count = np.float32(0), np.float32(0)
+        for at in range(bounds[tier], bounds[tier + 1], max(1, (bounds[tier + 1] - bounds[tier]) // SAMPLED)):
+            total += np.float32(1) / effective_step(weights, features[at], rate, constants) ** 2  # noqa: F821
+            count += np.float32(1)
+        found[tier] = np.sqrt(count / total)

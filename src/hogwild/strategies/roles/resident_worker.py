@@ -1,0 +1,96 @@
+"""Parameter-server worker whose trainer keeps the parameters: it pulls what other workers have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hogwild.messaging.deltas import Floats, Vector, add, frozen, joined, summed
+from hogwild.messaging.job import RunConfig
+from hogwild.messaging.messages import ChangesReply, JoinRequest, Pull, PullChanges, PullReply, server
+from hogwild.messaging.protocol import Action, Send, Trained
+from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
+
+
+class ResidentWorker(ParameterServerWorker):
+    """Parameter-server worker with a trainer that keeps its parameters between bursts.
+
+    The worker pulls all parameters when it begins and after a restart of a server, and waits for them. From then on it
+    pulls the changes of other workers, which the trainer adds to its parameters before the next burst.
+    """
+
+    def __init__(
+        self, config: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int, run_ahead: int
+    ) -> None:
+        super().__init__(config, parts, push_every=push_every, run_ahead=run_ahead)
+        self.start: Floats | None = None  # Parameters from which the next burst begins; None for the trainer's own.
+        self.received: Vector | None = None  # Changes of other workers that the trainer does not have yet.
+        self.whole = True  # Whether the pull on its way is one of all parameters.
+
+    def _server_restarted(self, number: int) -> Iterator[Action]:
+        if self.join_clocks is not None and number not in self.join_clocks:
+            yield Send(server(number), JoinRequest())
+        elif self.pull_clock is None:
+            self.outdated = True
+        else:
+            yield from self._pull_all()
+
+    def _pull(self) -> Iterator[Action]:
+        if self.outdated or not self.got:
+            yield from self._pull_all()
+            return
+        self._expect(whole=False)
+        for number in range(len(self.parts)):
+            yield Send(server(number), PullChanges(self.clock, self.got[number].version))
+
+    def _pull_all(self) -> Iterator[Action]:
+        self._expect(whole=True)
+        for number in range(len(self.parts)):
+            yield Send(server(number), Pull(self.clock))
+
+    def _expect(self, whole: bool) -> None:
+        self.pull_clock, self.replies, self.unseen, self.outdated, self.whole = self.clock, {}, [], False, whole
+
+    def _is_expected(self, body: PullReply | ChangesReply) -> bool:
+        # The reply to an earlier pull may have the same clock, but is not one of all parameters.
+        return body.clock == self.pull_clock and (isinstance(body, PullReply) or not self.whole)
+
+    def _runs_ahead(self) -> bool:
+        return not self.whole and super()._runs_ahead()
+
+    def _adopt(self) -> Iterator[Action]:
+        replies = [self.replies[number] for number in range(len(self.parts))]
+        if all(isinstance(reply, PullReply) for reply in replies):
+            values = np.concatenate([reply.values for reply in replies if isinstance(reply, PullReply)])
+            for vector in self.unseen:
+                add(values, vector)
+            self.start, self.received = frozen(values), None
+        elif any(isinstance(reply, PullReply) for reply in replies):
+            yield from self._pull_all()  # One of the servers no longer has all changes.
+            return
+        else:
+            self._receive(joined([reply.change for reply in replies if isinstance(reply, ChangesReply)], self.parts))
+        self.got, self._own = self.replies, len(self.unseen)
+        self.pull_clock, self.replies, self.unseen = None, {}, []
+
+    def _receive(self, change: Vector | None) -> None:
+        """Note changes of other workers for the next burst."""
+        if change is None:
+            return
+        if self.start is not None:
+            values = self.start.copy()
+            add(values, change)
+            self.start = frozen(values)
+        else:
+            self.received = change if self.received is None else summed(self.received, change)
+
+    def _burst(self, terms: int) -> Action:
+        reply = self.got[0]
+        progress = reply.progress + self._own * self.push_every * reply.members
+        start, received, self.start, self.received = self.start, self.received, None, None
+        return self.cursor.burst(start, terms, progress, reply.members, received=received)
+
+    def _moved(self, event: Trained) -> Vector:
+        assert event.change is not None
+        return event.change

@@ -1,0 +1,184 @@
+"""Local trainer that keeps its parameters between bursts, and exchanges only what has changed.
+
+The cost of a burst and of an exchange depends on the coordinates that the rows of the burst have, and not on the number
+of parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hogwild.jit import specialise
+from hogwild.kernels.touched_parameters import (
+    add_sparse,
+    add_whole,
+    features_of,
+    mean_steps,
+    put_back,
+    scatter,
+    weigh_changes,
+    write_indices,
+)
+from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
+from hogwild.messaging.protocol import Train, Trained
+from hogwild.problems.feature_tiers import FeatureTiers
+from hogwild.problems.problem import State
+from hogwild.training.row_trainer import RowSource, pack_state, unpack_state
+
+_NONE = np.empty(0, np.float32)
+# Non-zeros of a burst, as a multiple of the features, from which on all features count as touched. To find out which
+# ones are would take longer than to compare all.
+MANY = 1
+
+
+@dataclass(eq=False)
+class ResidentTrainer:
+    """Local trainer of one worker on sparse rows, with parameters of its own.
+
+    A burst begins from given parameters, or from those of the trainer with the changes of other workers added. Its
+    result is its change, weighed by the number of workers that change the same coordinates.
+    """
+
+    rows: RowSource
+    weights: Floats  # weight of each parameter's change, in the order of ``pack_state``
+
+    def __post_init__(self) -> None:
+        problem = self.rows.problem
+        self.state: State = problem.start(self.rows.rule)
+        self.base: State = tuple(part.copy() for part in self.state)  # the parameters before the burst
+        self.descend = problem.kernel(self.rows.rule, "free", 1, self.rows.workers == 1)
+        self.sync = problem.sync_buffer("free")
+        self._outputs = len(self.state[1])
+        data = problem.data
+        self._row_length = data.nonzeros / max(1, data.n_rows)
+        self._all = np.arange(len(self.state[0]) // self._outputs, dtype=np.uint32)
+        self._marks = np.zeros(-(-len(self._all) // 64), np.uint64)
+        self._blocks = np.zeros(-(-len(self._all) // 4096), np.uint8)
+        self._damping = Damping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
+        self._last: _Undo | None = None
+
+    def warm_up(self, start: Floats) -> None:
+        """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
+        shard = 0, self.rows.workers
+        change = self.burst(Train(start, shard, 0, 1, 0, 1)).change
+        self.burst(Train(None, shard, 0, 1, 0, 1, received=change))
+
+    def burst(self, train: Train) -> Trained:
+        """Train on the rows of a burst, and return the change."""
+        if train.values is not None:
+            self._load(train.values)
+        if train.received is not None:
+            self._add(train.received, 1.0)
+        rates, chunks = self.rows.burst_rates(train), self.rows.chunks(train)
+        loss, done = 0.0, 0
+        for chunk in chunks:
+            terms = len(chunk.order)
+            loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
+            done += terms
+        features = self._touched(chunks)
+        step = float(rates.mean()) if len(rates) else 0.0
+        change, before = self._take_change(features, self._damping.shares(self.state, train.terms, step))
+        self._last = _Undo(train, features, before)
+        return Trained(_NONE, train.terms, train.terms, loss, step, change)
+
+    def memory(self, train: Train | None) -> Floats:
+        """Return the parameters; those before the burst ``train`` if its result is not handled yet."""
+        last, state = self._last, tuple(part.copy() for part in self.state)
+        if train is not None and last is not None and last.train is train:
+            put_back(state[0], state[1], last.features, self._outputs, last.before)
+            if train.received is not None:
+                self._add(train.received, -1.0, state, state)
+        return frozen(pack_state(state))
+
+    def remember(self, memory: Floats) -> None:
+        """Continue from parameters that ``memory`` returned."""
+        self._load(memory)
+
+    def _load(self, values: Floats) -> None:
+        unpack_state(values, self.state)
+        for base, part in zip(self.base, self.state, strict=True):
+            base[:] = part
+
+    def _add(self, change: Vector, times: float, state: State | None = None, base: State | None = None) -> None:
+        state, base = state or self.state, base or self.base
+        both = base is not state
+        if isinstance(change, SparseDelta):
+            add_sparse(*state, *base, change.indices, change.values, np.float32(times), both)
+        else:
+            add_whole(*state, *base, change, np.float32(times), both)
+
+    def _touched(self, chunks: list[Any]) -> Any:
+        """Return the features of the rows of a burst, in ascending order; all features if the rows are many."""
+        terms = sum(len(chunk.order) for chunk in chunks)
+        if terms * self._row_length > MANY * len(self._all):
+            return self._all
+        rows = chunks[0].rows
+        order = chunks[0].order if len(chunks) == 1 else np.concatenate([chunk.order for chunk in chunks])
+        return features_of(rows.indptr, rows.indices, order, self._marks, self._blocks)
+
+    def _take_change(self, features: Any, shares: Floats) -> tuple[Vector, Floats]:
+        """Return the weighed change of the touched parameters, and their values before; begin again from the sum."""
+        weights, beside = self.state
+        size, width, outputs = len(weights) + len(beside), weights.shape[1], self._outputs
+        count = len(features) * outputs + outputs
+        change, before = np.empty(width * count, np.float32), np.empty(width * count, np.float32)
+        weigh_changes(
+            *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, change, before
+        )
+        if width * count * 8 >= size * width * 4:
+            whole = np.zeros(size * width, np.float32)
+            scatter(whole, features, outputs, width, size, change)
+            return frozen(whole), before
+        indices = np.empty(width * count, INDEX)
+        write_indices(features, outputs, width, size, indices)
+        return SparseDelta(frozen(indices), frozen(change), size * width), before
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Damping:
+    """Shares of the changes of each tier of features, with which the changes of all workers do not overshoot.
+
+    Along the steepest direction of a tier, the steps of one worker close the part ``1 - exp(-t)`` of the distance to
+    the optimum, where t is the number of rows times curvature times step. Those of n workers one after the other would
+    close ``1 - exp(-n t)``, and so does the sum of all changes with this share of each.
+    """
+
+    tier_of: Any  # tier of each feature
+    tiers: FeatureTiers | None
+    mean_steps: Any  # compiled function of the rule; None where its steps are not known
+    constants: Any
+    workers: int
+
+    @classmethod
+    def of(cls, problem: Any, rule: Any, workers: int, features: int) -> Damping:
+        """Return the damping for a problem and a rule."""
+        tiers = problem.feature_tiers() if rule.effective_step is not None else None
+        if tiers is None:
+            return cls(np.zeros(features, np.uint8), None, None, None, workers)
+        tier_of = (np.searchsorted(tiers.bounds, tiers.ranking.ranks, side="right") - 1).astype(np.uint8)
+        steps = specialise(mean_steps, effective_step=rule.effective_step)
+        return cls(tier_of, tiers, steps, rule.constants, workers)
+
+    def shares(self, state: State, rows: int, rate: float) -> Floats:
+        """Return the share of each tier's changes after so many rows; 0 where they are not known."""
+        if self.tiers is None:
+            return np.zeros(1, np.float32)
+        steps = np.empty(len(self.tiers.curvatures), np.float32)
+        self.mean_steps(
+            state[0], self.tiers.ranking.features, self.tiers.bounds, np.float32(rate), self.constants, steps
+        )
+        closed = np.maximum(rows * self.tiers.curvatures * steps, 1e-9)
+        shares: Floats = np.expm1(-self.workers * closed) / (self.workers * np.expm1(-closed))
+        return shares.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Undo:
+    """The last burst, the features that it has touched, and their parameters before."""
+
+    train: Train
+    features: Any
+    before: Floats = field(repr=False)

@@ -1,0 +1,218 @@
+"""Workers that exchange as often as pays, and only what has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hogwild import AllToAll, Checkpoints, Hogwild, Linear, Local, LocalSGD, ParameterServer, Simulator, minimise
+from hogwild.errors import ParameterError
+from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
+from hogwild.messaging.protocol import Train
+from hogwild.rules import AdaGrad
+from hogwild.runtimes.messaging.injected_faults import Crash
+from hogwild.schedules import Constant
+from hogwild.training import resident_trainer
+from hogwild.training.change_weights import change_weights
+from hogwild.training.renumbered_problem import RenumberedProblem
+from hogwild.training.resident_trainer import Damping, ResidentTrainer
+from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
+
+
+def sparse_data(rows: int, features: int = 2_000, entries: int = 20, seed: int = 0) -> tuple[Any, Any]:
+    """Rows whose features are the rarer the larger their numbers."""
+    random = np.random.default_rng(seed)
+    columns = (features * random.random((rows, entries)) ** 3).astype(np.int32)
+    X = sp.csr_matrix((np.ones(columns.size, np.float32), columns.ravel(), np.arange(0, columns.size + 1, entries)))
+    X.resize((rows, features))
+    X.sum_duplicates()
+    return X, np.sign(X @ random.standard_normal(features) + 0.1)
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Any, Any]:
+    return sparse_data(30_000)
+
+
+def exchanges(run: Any) -> list[Any]:
+    return [event for event in run.events if event["event"] == "exchanges"]
+
+
+# How often
+
+
+@pytest.mark.parametrize(
+    ("strategy", "worse"), [(ParameterServer(2), 1.05), (LocalSGD(2), 1.2), (AllToAll(2, synchronous=False), 1.2)]
+)
+def test_a_run_chooses_how_often_workers_exchange_and_comes_as_far_as_one_worker(data, strategy, worse) -> None:
+    problem, options = Linear(data, l2=1e-5), {"rule": "adagrad", "budget": 3}
+    run = minimise(problem, strategy=strategy, runtime=Local(), **options)
+    (told,) = exchanges(run)
+    assert 1 <= told["updates"] <= 30_000 // 2 // 16
+    assert told["message"].startswith(f"workers exchange changes every {told['updates']:,} update")
+    assert run.objective < worse * minimise(problem, strategy=Hogwild(1), **options).objective
+
+
+def test_an_interval_that_is_given_is_taken_and_a_simulated_run_has_that_of_the_textbook(data) -> None:
+    small = Linear((data[0][:600], data[1][:600]), l2=1e-3)
+    given = minimise(small, strategy=ParameterServer(2, push_every=7), runtime=Local(), budget=1)
+    assert not exchanges(given)
+    assert "push_every=7" in given.config["strategy"]
+    simulated = minimise(small, strategy=LocalSGD(2), runtime=Simulator(), budget=1)
+    assert not exchanges(simulated)
+    assert LocalSGD(2).interval == 8
+
+
+@pytest.mark.parametrize("options", [{"push_every": "often"}, {"push_every": 0}, {"push_every": 1.5}])
+def test_other_intervals_are_refused(options) -> None:
+    with pytest.raises(ParameterError, match=r"push_every.*'auto'"):
+        ParameterServer(2, **options)
+
+
+def test_frequent_coordinates_are_averaged_and_rare_ones_added(data) -> None:
+    problem = Linear(data)
+    state = problem.start(AdaGrad())
+    frequencies = data[0].getnnz(0)
+    added, averaged = (change_weights(problem, state, 4, 100, averages) for averages in (False, True))
+    assert added is not None
+    assert added.shape == pack_state(state).shape
+    assert added[np.argmax(frequencies)] == pytest.approx(0.25, rel=1e-3)
+    assert added[2_000] == pytest.approx(0.25)  # that of the intercept
+    assert added[np.argmin(frequencies)] > 2 * added.min()
+    np.testing.assert_allclose(averaged, 4 * added, rtol=1e-6)
+    assert change_weights(problem, state, 1, 500, False) is None
+
+
+def test_changes_count_in_full_where_steps_are_short_and_are_averaged_where_each_worker_comes_to_the_optimum(
+    data,
+) -> None:
+    problem = Linear(data)
+    state, damping = problem.start(AdaGrad()), Damping.of(problem, AdaGrad(), 4, 2_000)
+    state[0][:, 1] = 1.0
+    np.testing.assert_allclose(damping.shares(state, 10, 1e-9), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(damping.shares(state, 10**6, 10.0), 0.25, rtol=1e-4)
+    between = damping.shares(state, 100, 0.05)
+    assert ((between > 0.25) & (between < 1)).all()
+    assert between[0] < between[-1]  # frequent features are steeper
+
+
+# What is exchanged
+
+
+def trainers(data: Any) -> tuple[RowTrainer, ResidentTrainer]:
+    problem = Linear(data, l2=1e-3)
+    rows = RowSource(problem, AdaGrad(), Constant(0.3), 2, 0, 2)
+    size = len(pack_state(problem.start(AdaGrad())))
+    weights = np.random.default_rng(1).uniform(0.5, 1.0, size // 2).astype(np.float32)
+    both = np.concatenate([weights, weights])
+    return RowTrainer(rows, both), ResidentTrainer(rows, both)
+
+
+@pytest.mark.parametrize("many", [0, 10**9], ids=["all features", "those of the rows"])
+def test_a_trainer_that_keeps_its_parameters_makes_the_changes_of_one_that_does_not(data, many, monkeypatch) -> None:
+    monkeypatch.setattr(resident_trainer, "MANY", many)
+    monkeypatch.setattr(Linear, "feature_tiers", lambda self: None)
+    usual, resident = trainers(data)
+    values = np.random.default_rng(2).normal(0, 0.1, len(usual.weights)).astype(np.float32)
+    values[len(values) // 2 :] = 0.5
+    others = SparseDelta(np.array([3, 2_000, 2_004], INDEX), np.array([0.5, -1.0, 0.25], np.float32), len(values))
+    whole, received = values, None
+    for first in (0, 40):
+        start = whole.copy()
+        if received is not None:
+            add(start, received)
+        whole = usual.burst(Train(start, (0, 2), first, 40, 0, 1)).values
+        change = resident.burst(
+            Train(values if first == 0 else None, (0, 2), first, 40, 0, 1, received=received)
+        ).change
+        got = start.copy()
+        add(got, change)
+        np.testing.assert_allclose(got, whole, rtol=1e-4, atol=1e-6)
+        received = others
+    np.testing.assert_allclose(resident.memory(None), whole, rtol=1e-4, atol=1e-6)
+
+
+def test_until_its_result_is_handled_a_burst_can_be_taken_back(data) -> None:
+    _, resident = trainers(data)
+    start = np.full(len(resident.weights), 0.25, np.float32)
+    resident.burst(Train(start, (0, 2), 0, 30, 0, 1))
+    before = resident.memory(None)
+    others = SparseDelta(np.array([5], INDEX), np.array([0.5], np.float32), len(start))
+    train = Train(None, (0, 2), 30, 30, 0, 1, received=others)
+    np.testing.assert_array_equal(resident.memory(train), before)  # it has not begun yet
+    resident.burst(train)
+    assert not np.array_equal(resident.memory(None), before)
+    np.testing.assert_allclose(resident.memory(train), before, rtol=1e-6)
+
+
+def test_sparse_vectors_are_merged_cut_and_joined() -> None:
+    random, size = np.random.default_rng(0), 300
+    vectors = [
+        SparseDelta(np.sort(random.choice(size, 80, replace=False)).astype(INDEX), random.random(80, np.float32), size)
+        for _ in range(2)
+    ]
+    np.testing.assert_allclose(summed(*vectors).dense(), vectors[0].dense() + vectors[1].dense(), rtol=1e-6)
+    parts = [(0, 100), (100, 250), (250, 300)]
+    pieces = [part(vectors[0], *each) for each in parts]
+    np.testing.assert_array_equal(joined(pieces, parts).dense(), vectors[0].dense())
+    mixed = joined([pieces[0].dense(), None, pieces[2]], parts)
+    np.testing.assert_array_equal(mixed[:100], vectors[0].dense()[:100])
+    assert not mixed[100:250].any()
+
+
+def test_features_are_numbered_by_frequency_while_they_are_trained(monkeypatch) -> None:
+    data = sparse_data(30_000, seed=3)
+    problem = Linear(data, l2=1e-5)
+    monkeypatch.setattr("hogwild.data.in_memory.InMemoryDataset._is_worth_copying", lambda self, epochs: True)
+    renumbered = RenumberedProblem.of(problem, 0, 3)
+    assert renumbered.by_rank is not None
+    assert (np.diff(renumbered.problem.source.frequencies()) <= 0).all()
+    state = problem.start(AdaGrad())
+    state[0][:, 0] = np.arange(2_000)
+    there = renumbered.enter(state)
+    np.testing.assert_array_equal(renumbered.leave(there)[0], state[0])
+    run = minimise(problem, "adagrad", strategy=ParameterServer(2), runtime=Local(), budget=3, test=data)
+    last = run.history[-1]
+    assert last["test_loss"] == pytest.approx(last["loss"], rel=1e-5)
+    margins = data[0] @ run.model.weights[:, 0] + run.model.intercept[0]
+    assert np.log1p(np.exp(-data[1] * margins)).mean() == pytest.approx(last["loss"], rel=1e-4)
+
+
+# When something goes wrong
+
+
+@pytest.mark.parametrize("who", ["server-0", "worker-1"])
+def test_a_crash_does_not_spoil_the_result(data, who) -> None:
+    faults = (Crash(who, 0.02, 0.05), Crash(who, 0.2, 0.05))
+    problem, runtime = Linear(data, l2=1e-5), Local(faults=faults, detection_delay=0.01)
+    run = minimise(problem, "adagrad", strategy=ParameterServer(2, shards=2), runtime=runtime, budget=8)
+    usual = minimise(problem, "adagrad", strategy=Hogwild(1), budget=8)
+    assert run.stop_reason == "epochs"
+    assert run.objective < 1.05 * usual.objective
+
+
+def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, tmp_path) -> None:
+    problem, options = Linear(data, l2=1e-5), {"rule": "adagrad", "budget": 4}
+
+    def train(resume: bool, callbacks: Any = ()) -> Any:
+        return minimise(
+            problem, strategy=ParameterServer(2), runtime=Local(), checkpoint=Checkpoints(tmp_path), resume=resume,
+            callbacks=callbacks, **options,
+        )  # fmt: skip
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(event: Any) -> None:
+        if event["event"] == "checkpoint" and event["epoch"] == 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(False, [stop])
+    run = train(True)
+    assert not exchanges(run)
+    assert [record["epoch"] for record in run.history][-1] == 4
+    assert run.objective < 1.05 * minimise(problem, strategy=Hogwild(1), **options).objective
