@@ -71,8 +71,8 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         rows.append([name, f"{len(passed[name])} of {len(last)}", results.span(seconds, ".1f")])
     failed = sorted(test for test, outcome in runs["hogwild"][-1]["outcomes"].items() if outcome == "failed")
     text = [
-        f"`{SUITE}`, with the classes of scikit-learn and with ours put in their place. Median (least to most) of "
-        f"{len(runs['hogwild'])} runs in turn, each in a new process, compiled code on disk.",
+        f"`{SUITE}`, with the classes of scikit-learn and with ours put in their place. Median (least to most)",
+        f"of {len(runs['hogwild'])} runs in turn, each in a new process, compiled code on disk.",
         "",
         *results.table(["classes", "tests passed", "seconds of tests"], rows),
         "",

@@ -26,8 +26,10 @@ SEED = int(os.environ.get("HOGWILD_SEED", str(random.SystemRandom().randrange(10
 only_long = pytest.mark.skipif(not KILLS, reason="make chaos")
 HEARTBEAT = 3.0
 WORKERS, BURSTS, SECONDS = 3, 300 if KILLS else 450, 0.04 if KILLS else 0.02
+CHANGES = "parameter server of which changes are pulled"
 STRATEGIES = {
     "parameter server": ParameterServer(WORKERS, shards=2, push_every=8),
+    CHANGES: ParameterServer(WORKERS, shards=2, push_every=8),
     "gossip": Gossip("ring", workers=WORKERS, period=8),
     "synchronous": Synchronous(WORKERS, accumulate=8),
 }
@@ -62,7 +64,7 @@ def play(name, fate, folder, runtime=None):
     """Run it, and look into its ledger."""
     strategy = STRATEGIES[name]
     step = 1.0 if name == "synchronous" else 0.2  # of a large batch
-    job = ledgers.job(strategy, BURSTS, SECONDS, folder, fate, step)
+    job = ledgers.job(strategy, BURSTS, SECONDS, folder, fate, step, resident=name == CHANGES)
     try:
         outcome = (runtime or Ray(heartbeat_timeout=HEARTBEAT, cpus_per_worker=0.5)).play(job)
     finally:

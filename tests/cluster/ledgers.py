@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from talkers import rows
 
-from hogwild.messaging.deltas import frozen
+from hogwild.messaging.deltas import add, change, frozen
 from hogwild.messaging.job import MessageJob, Outcome, RunConfig
 from hogwild.messaging.protocol import Trained
 
@@ -27,14 +27,21 @@ NEAR = 1e-4
 
 
 def job(
-    strategy: Any, bursts: int, seconds: float, folder: Path, emit: Any, step: float = 0.2, late: Iterable[int] = ()
-) -> MessageJob:
-    """Workers that do so many bursts together, each of which takes so long, and measure after every tenth of them."""
+    strategy: Any, bursts: int, seconds: float, folder: Path, emit: Any, step: float = 0.2, late: Iterable[int] = (),
+    resident: bool = False,
+) -> MessageJob:  # fmt: skip
+    """Workers that do so many bursts together, each of which takes so long, and measure after every tenth of them.
+
+    Those that are ``resident`` keep their parameters from burst to burst.
+    """
     X, y = rows("logistic")
     features, workers, terms = X.shape[1] + 1, strategy.workers, strategy.interval
     half = features + workers * LIVES * BURSTS
     start = frozen(np.zeros(2 * half, np.float32))
-    config = RunConfig(workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late))
+    config = RunConfig(
+        workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late),
+        resident=resident, run_ahead=1 if resident else 0,
+    )  # fmt: skip
     make_trainer = learners(np.column_stack([X, np.ones(len(y))]), y, half, str(folder), seconds, step, bursts * terms)
     return MessageJob(config, strategy.roles(config), make_trainer, measures(X, y, features), emit)
 
@@ -86,7 +93,10 @@ def learners(A: Any, y: Any, half: int, folder: str, seconds: float, step: float
 
             time.sleep(seconds)
             shard, shards = train.shard
-            values = train.values.copy()
+            values = (train.values if train.values is not None else self.values).copy()
+            if train.received is not None:
+                add(values, train.received)
+            before = values.copy()
             weights = values[: A.shape[1]].astype(np.float64)
             origin, pace = weights.copy(), step * (1 + np.cos(np.pi * min(1.0, train.progress / goal))) / 2
             for term in range(train.first, train.first + train.terms):
@@ -100,7 +110,8 @@ def learners(A: Any, y: Any, half: int, folder: str, seconds: float, step: float
             assert self.made < BURSTS, "so many bursts, and still no end"
             self.file.write(f"{train.progress}\n")
             self.file.flush()
-            return Trained(frozen(values), train.terms, train.terms, float(train.terms), 1.0)
+            self.values = frozen(values)
+            return Trained(self.values, train.terms, train.terms, float(train.terms), 1.0, change(before, values))
 
     return Learner
 

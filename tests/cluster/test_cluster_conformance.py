@@ -38,11 +38,11 @@ SMALL = {
     "gossip": Gossip("ring", workers=2, period=4),
 }
 IN_STEP = {
-    "a server in step": ParameterServer(3, staleness=0),
+    "a server in step": ParameterServer(3, staleness=0, push_every=1),
     "synchronous": Synchronous(3),
     "local steps of one": LocalSGD(3, period=1),
-    "gossip in a clique": Gossip("clique", workers=3),
-    "all to all": AllToAll(3),
+    "gossip in a clique": Gossip("clique", workers=3, period=1),
+    "all to all": AllToAll(3, period=1),
 }
 NODE = {"num_cpus": 2, "object_store_memory": 100 << 20}
 PLACE = Ray(

@@ -50,7 +50,7 @@ def updates(run):
 
 def test_a_delayed_worker_holds_its_update_and_nobody_waits_for_it():
     """The other worker makes all updates meanwhile. When the run ends the delay does, and the update is that stale."""
-    run = trained(ParameterServer(2), delay={0: 0.005, 1: 3000.0})
+    run = trained(ParameterServer(2, push_every=1), delay={0: 0.005, 1: 3000.0})
     assert updates(run) == {"worker-0": 2 * ROWS, "worker-1": 1}
     assert the(run, "staleness")["workers"]["worker-1"]["most"] > ROWS
     assert run.seconds < 3000
@@ -58,7 +58,7 @@ def test_a_delayed_worker_holds_its_update_and_nobody_waits_for_it():
 
 @pytest.mark.parametrize("delay", ["exponential:0.003", {0: 0.002, 1: "normal:0.005:0.002"}], ids=["drawn", "mixed"])
 def test_every_update_takes_its_delay_at_least(delay):
-    run = trained(ParameterServer(2), delay=delay)
+    run = trained(ParameterServer(2, push_every=1), delay=delay)
     busy = the(run, "idle")["workers"]
     for number in range(2):
         name = f"worker-{number}"
@@ -71,7 +71,8 @@ def test_every_update_takes_its_delay_at_least(delay):
 
 def test_a_worker_that_runs_ahead_pulls_less_often_and_pushes_what_is_stale():
     """A round trip takes 0.04 s, in which a worker makes more than a few updates of one row."""
-    waiting, ahead = (trained(ParameterServer(2, run_ahead=most), link=Link(latency=0.02)) for most in (0, 20))
+    strategies = (ParameterServer(2, push_every=1, run_ahead=most) for most in (0, 20))
+    waiting, ahead = (trained(strategy, link=Link(latency=0.02)) for strategy in strategies)
 
     def pulls(run):
         return the(run, "traffic")["kinds"]["Pull"]["messages"]
@@ -90,4 +91,4 @@ def test_a_fixed_staleness_is_exact():
 
 def test_a_delay_of_a_worker_that_is_not_there_is_refused():
     with pytest.raises(ParameterError, match="There are workers 0 to 1; 2 is none of them"):
-        trained(ParameterServer(2), delay={2: 0.1})
+        trained(ParameterServer(2, push_every=1), delay={2: 0.1})

@@ -163,7 +163,7 @@ class Damping:
         return cls(tier_of, tiers, steps, rule.constants, workers)
 
     def shares(self, state: State, rows: int, rate: float) -> Floats:
-        """Return the share of each tier's changes after so many rows; 0 where they are not known."""
+        """Return the share of each tier's changes after a number of rows; 0 where they are not known."""
         if self.tiers is None:
             return np.zeros(1, np.float32)
         steps = np.empty(len(self.tiers.curvatures), np.float32)
