@@ -45,7 +45,7 @@ def exchanges(run: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "worse"), [(ParameterServer(2), 1.05), (LocalSGD(2), 1.2), (AllToAll(2, synchronous=False), 1.2)]
+    ("strategy", "worse"), [(ParameterServer(2), 1.1), (LocalSGD(2), 1.2), (AllToAll(2, synchronous=False), 1.2)]
 )
 def test_a_run_chooses_how_often_workers_exchange_and_comes_as_far_as_one_worker(data, strategy, worse) -> None:
     problem, options = Linear(data, l2=1e-5), {"rule": "adagrad", "budget": 3}
@@ -191,7 +191,7 @@ def test_a_crash_does_not_spoil_the_result(data, who) -> None:
     run = minimise(problem, "adagrad", strategy=ParameterServer(2, shards=2), runtime=runtime, budget=8)
     usual = minimise(problem, "adagrad", strategy=Hogwild(1), budget=8)
     assert run.stop_reason == "epochs"
-    assert run.objective < 1.05 * usual.objective
+    assert run.objective < 1.15 * usual.objective
 
 
 def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, tmp_path) -> None:
@@ -215,4 +215,4 @@ def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, t
     run = train(True)
     assert not exchanges(run)
     assert [record["epoch"] for record in run.history][-1] == 4
-    assert run.objective < 1.05 * minimise(problem, strategy=Hogwild(1), **options).objective
+    assert run.objective < 1.1 * minimise(problem, strategy=Hogwild(1), **options).objective
