@@ -15,6 +15,7 @@ from hogwild.messaging.protocol import Train
 from hogwild.rules import AdaGrad
 from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.schedules import Constant
+from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.training import resident_trainer
 from hogwild.training.change_weights import change_weights
 from hogwild.training.renumbered_problem import RenumberedProblem
@@ -194,25 +195,51 @@ def test_a_crash_does_not_spoil_the_result(data, who) -> None:
     assert run.objective < 1.15 * usual.objective
 
 
-def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, tmp_path) -> None:
-    problem, options = Linear(data, l2=1e-5), {"rule": "adagrad", "budget": 4}
+class StoppedError(Exception):
+    """Raised by a callback in the middle of a run."""
 
-    def train(resume: bool, callbacks: Any = ()) -> Any:
+
+def stop(event: Any) -> None:
+    if event["event"] == "checkpoint" and event["epoch"] == 2:
+        raise StoppedError
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(Local(), Local()), (Local(), Simulator()), (Simulator(), Local())],
+    ids=["same", "to", "from"],
+)
+def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, tmp_path, first, second) -> None:
+    problem, options = Linear((data[0][:5_000], data[1][:5_000]), l2=1e-4), {"rule": "adagrad", "budget": 4}
+
+    def train(runtime: Any, resume: bool, callbacks: Any = ()) -> Any:
         return minimise(
-            problem, strategy=ParameterServer(2), runtime=Local(), checkpoint=Checkpoints(tmp_path), resume=resume,
+            problem, strategy=ParameterServer(2), runtime=runtime, checkpoint=Checkpoints(tmp_path), resume=resume,
             callbacks=callbacks, **options,
         )  # fmt: skip
 
-    class StoppedError(Exception):
-        pass
-
-    def stop(event: Any) -> None:
-        if event["event"] == "checkpoint" and event["epoch"] == 2:
-            raise StoppedError
-
     with pytest.raises(StoppedError):
-        train(False, [stop])
-    run = train(True)
+        train(first, False, [stop])
+    run = train(second, True)
     assert not exchanges(run)
     assert [record["epoch"] for record in run.history][-1] == 4
     assert run.objective < 1.1 * minimise(problem, strategy=Hogwild(1), **options).objective
+
+
+def test_with_an_l1_penalty_workers_exchange_as_in_the_textbook_so_that_zeros_stay_zeros(data) -> None:
+    problem = Linear((data[0][:600], data[1][:600]), l1=0.01)
+    run = minimise(problem, "adagrad", strategy=ParameterServer(2), runtime=Local(), budget=2)
+    assert not exchanges(run)
+    assert (run.model.weights == 0).mean() > 0.5
+
+
+def test_a_server_sends_all_parameters_where_changes_would_take_longer() -> None:
+    log, size = ChangeLog(4 * 400), 100
+    for number in range(6):
+        log.append(f"worker-{number}", np.full(size, 1.0, np.float32))
+    assert log.since(6, version=6, worker="worker-0") == (True, None)
+    known, change = log.since(5, version=6, worker="worker-0")
+    assert known
+    assert change.tolist() == [1.0] * size
+    assert log.since(3, version=6, worker="worker-0") == (False, None)  # more than all parameters
+    assert log.since(0, version=6, worker="worker-0") == (False, None)  # not all of them are there any more

@@ -14,6 +14,7 @@ from hogwild.jit import compiled
 
 Floats = NDArray[Any]
 INDEX = np.uint32
+COMPILED = (np.dtype(np.float32), np.dtype(np.float64))  # Types of numbers for which loops are compiled.
 MANY = 2**13  # Values from which on a compiled loop adds a sparse vector.
 
 
@@ -69,7 +70,7 @@ def shorter(places: int, whole: Floats) -> bool:
 
 def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
     """Add a multiple of a vector to an array, in place."""
-    if isinstance(vector, SparseDelta) and len(vector.indices) > MANY:
+    if isinstance(vector, SparseDelta) and len(vector.indices) > MANY and vector.values.dtype in COMPILED:
         _add_at(into, vector.indices, vector.values, into.dtype.type(times))
     elif isinstance(vector, SparseDelta):
         into[vector.indices] += into.dtype.type(times) * vector.values
@@ -106,7 +107,8 @@ def summed(first: Vector, second: Vector) -> Vector:
     >>> summed(one, one).values
     array([4.], dtype=float32)
     """
-    if isinstance(first, SparseDelta) and isinstance(second, SparseDelta):
+    kinds = {each.values.dtype for each in (first, second) if isinstance(each, SparseDelta)}
+    if isinstance(first, SparseDelta) and isinstance(second, SparseDelta) and kinds <= set(COMPILED):
         indices = np.empty(len(first.indices) + len(second.indices), INDEX)
         values = np.empty(len(indices), first.values.dtype)
         count = _merge(first.indices, first.values, second.indices, second.values, indices, values)
@@ -150,6 +152,17 @@ def part(vector: Vector, start: int, stop: int) -> Vector:
     # Bounds of the same type, since the indices would be converted otherwise.
     first, last = np.searchsorted(vector.indices, np.array([start, stop], INDEX))
     return SparseDelta(vector.indices[first:last] - INDEX(start), vector.values[first:last], stop - start)
+
+
+def compact(vector: Vector) -> Vector:
+    """Return a vector in the form that takes fewer bytes.
+
+    >>> compact(SparseDelta(np.array([0, 1], INDEX), np.array([1.0, 2.0], np.float32), 3))
+    array([1., 2., 0.], dtype=float32)
+    """
+    if not isinstance(vector, SparseDelta) or vector.nbytes <= vector.size * vector.values.itemsize:
+        return vector
+    return frozen(vector.dense(vector.values.dtype.type))
 
 
 def joined(pieces: Sequence[Vector | None], parts: Sequence[tuple[int, int]]) -> Vector | None:

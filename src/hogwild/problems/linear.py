@@ -258,7 +258,8 @@ class Linear(RowProblem):
 
     def touch_rates(self) -> tuple[Array, ...]:
         """Return the share of the rows that have each feature, and 1 for the intercept, which every row changes."""
-        return self.source.frequencies() / max(1, self.source.n_rows), np.ones(1)
+        visits = feature_visits(self.source, self.sampling.chances(self.source))
+        return visits / max(1, self.source.n_rows), np.ones(1)
 
     @property
     def has_sparse_terms(self) -> bool:
@@ -271,7 +272,9 @@ class Linear(RowProblem):
             return None
         found, bounds = ranking(self.source.frequencies()), tiers_of(self.source.n_features)
         few = subsample(self.source, SAMPLED_ROWS).rows
-        return FeatureTiers(found, bounds, self.loss.curvature * eigenvalues(few, found.ranks, bounds))
+        heaviest = float(few.weights.max()) if few.weights.size else 1.0
+        curvature = self.loss.curvature * heaviest * float(self._class_weights.max(initial=1.0))
+        return FeatureTiers(found, bounds, curvature * eigenvalues(few, found.ranks, bounds))
 
     def renumbered(self, seed: int, epochs: float) -> tuple[Linear, Array] | None:
         """Return the problem on a copy of its rows in which features are numbered by frequency, and their order."""

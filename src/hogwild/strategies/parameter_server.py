@@ -16,7 +16,7 @@ from hogwild.registry import invalid_parameter
 from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
 from hogwild.strategies.roles import parts_of, server_roles
-from hogwild.strategies.roles.change_log import ChangeLog
+from hogwild.strategies.roles.change_log import LOGGED, ChangeLog
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
@@ -32,7 +32,6 @@ from hogwild.strategies.strategy import (
 )
 
 COMBINATIONS = ("mean", "sum")
-LOGGED = 4  # Size of the changes that a server remembers, as a multiple of its parameters.
 
 
 @dataclass(frozen=True, slots=True)

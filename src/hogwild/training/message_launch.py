@@ -53,9 +53,14 @@ class MessageCheckpointer:
         return self._record.get("interval")
 
     @property
-    def renumbered(self) -> bool | None:
-        """Whether the resumed run had features numbered by frequency; None if there is none."""
-        return self._record.get("renumbered")
+    def resumes(self) -> bool:
+        """Whether the run continues from a checkpoint."""
+        return bool(self._record)
+
+    @property
+    def renumbered(self) -> bool:
+        """Whether the resumed run had features numbered by frequency."""
+        return bool(self._record.get("renumbered", False))
 
     @property
     def halvings(self) -> int:
@@ -174,7 +179,7 @@ def run_message_strategy(
     """
     guard = DivergenceGuard(math.nan, keeper.halvings, job.options.divergence_factor)
     task = make_task(guard.scale)
-    at_start = task.measure(task.start, False)
+    at_start = task.measure(task.start, job.options.init is not None)
     guard.start = at_start["loss"]
     config = _config(task, job, schedule, budget, guard.limit)
     check(job.strategy, job.runtime, config)

@@ -66,12 +66,13 @@ def run(job: Job) -> Run:
         event_log.events[-1]["at"] = 0.0
     trained = _trained_problem(job, budget.epochs, keeper)
     start = trained.enter(state)
+    samples = not (budget.depends_on_loss or budget.patience)
     with cores_of(asked.within, workers) as cores:
 
         def make_task(scale: float, weights: Floats | None = None) -> LocalTask:
             return task_of_rows(
                 trained, problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, start,
-                cores, scale, weights, weights is not None and _keeps_parameters(job), not budget.depends_on_loss,
+                cores, scale, weights, weights is not None and _keeps_parameters(job), samples,
             )  # fmt: skip
 
         job, weights = _with_interval(job, trained.problem, make_task, start, keeper, event_log)
@@ -93,7 +94,7 @@ def _trained_problem(job: Job, epochs: int | None, keeper: MessageCheckpointer) 
     assert isinstance(job.problem, RowProblem)
     usual = not job.runtime.simulated_time and job.options.shuffle
     found = RenumberedProblem(job.problem, None)
-    if usual if keeper.renumbered is None else keeper.renumbered:
+    if keeper.renumbered if keeper.resumes else usual:
         found = RenumberedProblem.of(job.problem, job.options.seed, epochs)
     if keeper.renumbered and found.by_rank is None:
         raise CheckpointError("The run had a copy of its rows, for which there is too little memory now: free some.")
@@ -117,13 +118,16 @@ def _with_interval(
 ) -> tuple[Job, Floats | None]:
     """Return the job with a number of updates between two exchanges, and the weights of changes.
 
-    A simulated run has the interval of the textbook, because its exchanges cost what the simulation says.
+    A simulated run has the interval of the textbook, because its exchanges cost what the simulation says. A resumed run
+    has the interval that it had before.
     """
     asked, runtime = job.strategy, job.runtime
-    if asked.period != "auto" or runtime.simulated_time or asked.with_interval(1) is asked:
-        return job, None
     updates = keeper.interval
     if updates is None:
+        # Exact zeros of an L1 penalty would be lost, because a change to zero counts in part.
+        textbook = runtime.simulated_time or bool(problem.penalties.get("l1"))
+        if keeper.resumes or asked.period != "auto" or textbook or asked.with_interval(1) is asked:
+            return job, None
         # The weights depend on the interval, and the time of an exchange does not depend on them.
         task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
         found = choose_interval(task.make_trainer(0), task.start, job.workers, task.epoch, runtime.message_seconds)
@@ -151,7 +155,7 @@ def task_of_rows(
     rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle, scale)
     state = problem.start(rule)
 
-    evaluation = Evaluation(trained, original, rule, held_out, samples, seed)
+    evaluation = Evaluation(trained, rule, held_out, samples, seed)
     size = sum(len(part) for part in state)
 
     def read(values: Floats) -> Parameters:
@@ -176,7 +180,6 @@ class Evaluation:
     """Evaluation of parameters on the training data, or on a sample of it, and on held-out data if there is any."""
 
     trained: RenumberedProblem
-    original: RowProblem
     rule: Rule
     held_out: Dataset | None
     samples: bool  # whether a sample will do if the data is large
@@ -197,9 +200,13 @@ class Evaluation:
         figures |= {} if sample is None else {"sampled_rows": sample.n_rows}
         figures["objective"] = figures["loss"] + problem.penalty(parameters)
         if self.held_out is not None:
-            others = problem.metrics(_sums(self.original, self.held_out, self.trained.leave(parameters)))
+            others = problem.metrics(_sums(problem, self.held_out, self.trained.leave(parameters)))
             figures |= {f"test_{name}": value for name, value in others.items()}
         return figures
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the sample: another process takes its own."""
+        return {name: value for name, value in vars(self).items() if name != "_sample"}
 
     @cached_property
     def _sample(self) -> Dataset | None:

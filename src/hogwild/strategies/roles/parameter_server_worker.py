@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.messaging.compression import Compression, Sender
-from hogwild.messaging.deltas import Floats, Vector, add, change, frozen, part
+from hogwild.messaging.deltas import Floats, Vector, add, change, compact, frozen, part
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
@@ -196,7 +196,7 @@ class ParameterServerWorker:
     def _trained(self, event: Trained) -> Iterator[Action]:
         moved = self._moved(event)
         for number, (start, stop) in enumerate(self.parts):
-            read, piece = self.got[number].version, part(moved, start, stop)
+            read, piece = self.got[number].version, compact(part(moved, start, stop))
             yield Send(server(number), Push(piece, self.clock, read, self._own, event.terms, event.samples, event.step))
         self.clock += 1
         self._own += 1
