@@ -87,16 +87,16 @@ def test_frequent_coordinates_are_averaged_and_rare_ones_added(data) -> None:
     assert change_weights(problem, state, 1, 500, False) is None
 
 
-def test_changes_count_in_full_where_steps_are_short_and_are_averaged_where_each_worker_comes_to_the_optimum(
+def test_changes_count_in_full_where_steps_are_short_and_in_part_where_workers_come_to_the_optimum(
     data,
 ) -> None:
     problem = Linear(data)
     state, damping = problem.start(AdaGrad()), Damping.of(problem, AdaGrad(), 4, 2_000)
     state[0][:, 1] = 1.0
     np.testing.assert_allclose(damping.shares(state, 10, 1e-9), 1.0, rtol=1e-4)
-    np.testing.assert_allclose(damping.shares(state, 10**6, 10.0), 0.25, rtol=1e-4)
+    assert damping.shares(state, 10**6, 10.0).max() < 0.25
     between = damping.shares(state, 100, 0.05)
-    assert ((between > 0.25) & (between < 1)).all()
+    assert ((between > 0) & (between < 1)).all()
     assert between[0] < between[-1]  # frequent features are steeper
 
 
@@ -234,7 +234,7 @@ def test_with_an_l1_penalty_workers_exchange_as_in_the_textbook_so_that_zeros_st
 
 
 def test_a_server_sends_all_parameters_where_changes_would_take_longer() -> None:
-    log, size = ChangeLog(4 * 400), 100
+    log, size = ChangeLog(100, 4 * 400), 100
     for number in range(6):
         log.append(f"worker-{number}", np.full(size, 1.0, np.float32))
     assert log.since(6, version=6, worker="worker-0") == (True, None)

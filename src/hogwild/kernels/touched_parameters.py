@@ -10,50 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from hogwild.jit import compiled
 
 SAMPLED = 256  # features of a tier whose steps are looked at
-
-
-@intrinsic
-def _trailing_zeros(typingctx: Any, word: Any) -> Any:
-    """Return the number of zero bits below the lowest one of a word that is not 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
-@compiled
-def features_of(indptr: Any, indices: Any, order: Any, marks: Any, blocks: Any) -> Any:
-    """Return the features of some rows, each once and in ascending order.
-
-    ``marks`` has a bit per feature, and ``blocks`` a byte per 4,096 features. All are zero before and after.
-    """
-    one = np.uint64(1)
-    for row in order:
-        for at in range(np.uint64(indptr[row]), np.uint64(indptr[np.int64(row) + 1])):
-            u = np.uint64(indices[at])
-            marks[u >> np.uint64(6)] |= one << (u & np.uint64(63))
-            blocks[u >> np.uint64(12)] = 1
-    count, room = 0, np.count_nonzero(blocks) * 4096
-    found = np.empty(room, np.uint32)
-    for block in range(blocks.size):
-        if blocks[block]:
-            blocks[block] = 0
-            for word in range(64 * block, min(64 * block + 64, marks.size)):
-                left = marks[word]
-                marks[word] = 0
-                while left:
-                    found[count] = 64 * word + np.int64(_trailing_zeros(left))
-                    count += 1
-                    left &= left - one
-    return found[:count].copy()
 
 
 @compiled

@@ -85,6 +85,11 @@ class ElasticAveraging(Strategy):
             raise invalid_parameter("elasticity", "above 0 and below 1, or None", self.elasticity)
         compressions.named(self.compression)
 
+    @property
+    def servers(self) -> int:
+        """The number of servers among which the parameters are divided."""
+        return self.shards
+
     def with_interval(self, updates: int) -> Strategy:
         """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
         return replace(self, period=updates) if self.period == "auto" else self

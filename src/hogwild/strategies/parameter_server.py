@@ -185,6 +185,11 @@ class ParameterServer(Strategy):
         """The number of updates between two exchanges; "auto" leaves it to the run."""
         return self.push_every
 
+    @property
+    def servers(self) -> int:
+        """The number of servers among which the parameters are divided."""
+        return self.shards
+
     def with_interval(self, updates: int) -> Strategy:
         """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
         # A prescribed staleness, and a given interval of pulls, are those of the textbook's pushes.
@@ -206,7 +211,7 @@ class ParameterServer(Strategy):
             lambda number, start, stop: ParameterServerRole(
                 number, start, stop, config, staleness=bound, mean=mean, correction=correction,
                 order=None if controlled is None else ControlledStaleness(controlled, config.start, config.seed),
-                log=ChangeLog(LOGGED * (stop - start) * config.start.itemsize) if config.resident else None,
+                log=ChangeLog(stop - start, LOGGED * config.start[start:stop].nbytes) if config.resident else None,
             ),
             partial(self._worker, config, parts),
         )  # fmt: skip

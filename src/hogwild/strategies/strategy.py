@@ -87,6 +87,11 @@ class Strategy:
     weighs_changes: ClassVar[bool] = False
 
     @property
+    def servers(self) -> int:
+        """The number of servers among which the parameters are divided, at least 1."""
+        return 1
+
+    @property
     def exchanges_changes(self) -> bool:
         """Whether workers can keep their parameters, and pull only what others have changed."""
         return False

@@ -12,6 +12,7 @@ from hogwild.messaging.protocol import Train, Trained
 SHARE = 0.1  # share of a worker's time that exchanges may take
 # Least number of exchanges of a worker in an epoch. With fewer, workers learn too little from each other.
 LEAST_EXCHANGES = 16
+FEW_EXCHANGES = 4  # the same where servers could not keep up
 TIMED_UPDATES = 2_000  # updates of the burst that is timed
 
 
@@ -36,7 +37,7 @@ class ExchangeInterval:
 
 
 def choose_interval(
-    trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float
+    trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1
 ) -> ExchangeInterval:
     """Measure an update and an exchange, and choose an interval at which exchanges take little time.
 
@@ -54,10 +55,14 @@ def choose_interval(
     first = burst(timed)[1]
     begin = start if first.change is None else None  # A trainer may keep its parameters.
     once, (all_of_them, trained) = min(burst(1, begin)[0] for _ in range(2)), burst(timed, begin)
-    exchange = once + _seconds_to_add(start, trained) + message_seconds
+    adding = _seconds_to_add(start, trained)
+    exchange = once + adding + message_seconds
     update = max(1e-9, (all_of_them - once) / timed)
-    longest = max(1, share // LEAST_EXCHANGES)
-    return ExchangeInterval(max(1, min(longest, round(exchange / (SHARE * update)))), update, exchange)
+    usual = min(exchange / (SHARE * update), share // LEAST_EXCHANGES)
+    # In an interval a server adds the changes of all workers, and sums them up for each worker.
+    sums = 0.0 if trained.change is None else workers**2 * adding / servers
+    busy = min(sums / update, share // FEW_EXCHANGES)
+    return ExchangeInterval(max(1, round(max(usual, busy))), update, exchange)
 
 
 def _seconds_to_add(start: Floats, trained: Trained) -> float:

@@ -15,7 +15,6 @@ from hogwild.jit import specialise
 from hogwild.kernels.touched_parameters import (
     add_sparse,
     add_whole,
-    features_of,
     mean_steps,
     put_back,
     scatter,
@@ -23,6 +22,7 @@ from hogwild.kernels.touched_parameters import (
     write_indices,
 )
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
+from hogwild.messaging.places import Places
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.feature_tiers import FeatureTiers
 from hogwild.problems.problem import State
@@ -32,6 +32,7 @@ _NONE = np.empty(0, np.float32)
 # Non-zeros of a burst, as a multiple of the features, from which on all features count as touched. To find out which
 # ones are would take longer than to compare all.
 MANY = 1
+CALM = 0.1  # part of the distance to the optimum that the changes of all workers may close together
 
 
 @dataclass(eq=False)
@@ -55,8 +56,7 @@ class ResidentTrainer:
         data = problem.data
         self._row_length = data.nonzeros / max(1, data.n_rows)
         self._all = np.arange(len(self.state[0]) // self._outputs, dtype=np.uint32)
-        self._marks = np.zeros(-(-len(self._all) // 64), np.uint64)
-        self._blocks = np.zeros(-(-len(self._all) // 4096), np.uint8)
+        self._places = Places(len(self._all))
         self._damping = Damping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
         self._last: _Undo | None = None
 
@@ -117,7 +117,8 @@ class ResidentTrainer:
             return self._all
         rows = chunks[0].rows
         order = chunks[0].order if len(chunks) == 1 else np.concatenate([chunk.order for chunk in chunks])
-        return features_of(rows.indptr, rows.indices, order, self._marks, self._blocks)
+        self._places.mark_rows(rows.indptr, rows.indices, order)
+        return self._places.take()
 
     def _take_change(self, features: Any, shares: Floats) -> tuple[Vector, Floats]:
         """Return the weighed change of the touched parameters, and their values before; begin again from the sum."""
@@ -141,9 +142,9 @@ class ResidentTrainer:
 class Damping:
     """Shares of the changes of each tier of features, with which the changes of all workers do not overshoot.
 
-    Along the steepest direction of a tier, the steps of one worker close the part ``1 - exp(-t)`` of the distance to
-    the optimum, where t is the number of rows times curvature times step. Those of n workers one after the other would
-    close ``1 - exp(-n t)``, and so does the sum of all changes with this share of each.
+    Along the steepest direction of a tier, the steps of one worker close about the part t of the distance to the
+    optimum, where t is the number of rows times curvature times step. Changes arrive late, and so those of all n
+    workers together must not close more than ``CALM`` of it: the share is ``CALM / (n t)``, and at most 1.
     """
 
     tier_of: Any  # tier of each feature
@@ -170,9 +171,9 @@ class Damping:
         self.mean_steps(
             state[0], self.tiers.ranking.features, self.tiers.bounds, np.float32(rate), self.constants, steps
         )
-        closed = np.maximum(rows * self.tiers.curvatures * steps, 1e-9)
-        shares: Floats = np.expm1(-self.workers * closed) / (self.workers * np.expm1(-closed))
-        return shares.astype(np.float32)
+        closed = np.maximum(self.workers * rows * self.tiers.curvatures * steps, 1e-9)
+        shares: Floats = np.minimum(1.0, CALM / closed).astype(np.float32)
+        return shares
 
 
 @dataclass(frozen=True, slots=True, eq=False)

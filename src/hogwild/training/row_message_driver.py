@@ -130,7 +130,9 @@ def _with_interval(
             return job, None
         # The weights depend on the interval, and the time of an exchange does not depend on them.
         task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
-        found = choose_interval(task.make_trainer(0), task.start, job.workers, task.epoch, runtime.message_seconds)
+        found = choose_interval(
+            task.make_trainer(0), task.start, job.workers, task.epoch, runtime.message_seconds, asked.servers
+        )
         updates = found.updates
         event_log.emit(
             "exchanges", updates=updates, update_seconds=found.update_seconds,

@@ -158,11 +158,11 @@ class ParameterServerRole:
         self.reads.pop(worker, None)
         if self.order is not None:
             self.order.release(worker)
+        if self.clocks.without(worker):
+            yield from self._advance()
         if self.log is not None and self._unpersisted:
             # A worker that has crashed cannot send its last pushes again.
             yield from self._persist()
-        if self.clocks.without(worker):
-            yield from self._advance()
 
     def _pushed(self, sender: str, push: Push) -> Iterator[Action]:
         checked(push.change, self.stop - self.start)
