@@ -35,6 +35,10 @@ from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 from hogwild.strategies.roles.worker_progress import ClockVector
 
+# Pushes of each worker between two persisted states, if they are small. After a crash all pushes since the state are
+# sent again, and a worker may get parameters without those of others meanwhile.
+RARELY = 8
+
 
 class ParameterServerRole:
     """Parameter server for the parameters from index ``start`` up to ``stop`` (Dean et al. 2012; Ho et al. 2013).
@@ -180,9 +184,9 @@ class ParameterServerRole:
         self.clocks.at_least(sender, push.clock + 1)
         self._unpersisted += 1
         yield from self._advance()
-        # A state that is persisted is copied before the next change. So the changes in between are at least as large.
-        worth = self.log is None or self._unpersisted_bytes >= self.values.nbytes
-        if self._unpersisted >= max(1, len(self.clocks)) and worth:
+        # A state that is persisted is copied before the next change. So the changes in between are as large, or many.
+        large = self.log is None or self._unpersisted_bytes >= self.values.nbytes
+        if self._unpersisted >= max(1, len(self.clocks)) * (1 if large else RARELY):
             yield from self._persist()
 
     # Addition of deltas.
