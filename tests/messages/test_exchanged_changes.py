@@ -233,6 +233,16 @@ def test_with_an_l1_penalty_workers_exchange_as_in_the_textbook_so_that_zeros_st
     assert (run.model.weights == 0).mean() > 0.5
 
 
+@pytest.mark.parametrize("rule", ["adam", "momentum"])
+def test_rules_whose_state_is_a_mean_exchange_as_in_the_textbook_where_changes_are_added(data, rule) -> None:
+    problem = Linear((data[0][:600], data[1][:600]), l2=1e-3)
+    added = minimise(problem, rule, strategy=ParameterServer(2), runtime=Local(), budget=2)
+    assert not exchanges(added)
+    averaged = minimise(problem, rule, strategy=LocalSGD(2), runtime=Local(), budget=2)
+    assert exchanges(averaged)
+    assert max(added.objective, averaged.objective) < np.log(2)
+
+
 def test_a_server_sends_all_parameters_where_changes_would_take_longer() -> None:
     log, size = ChangeLog(100, 4 * 400), 100
     for number in range(6):

@@ -122,10 +122,13 @@ def _with_interval(
     has the interval that it had before.
     """
     asked, runtime = job.strategy, job.runtime
+    # The state of other rules, such as Adam's moments, is a mean: the sum of changes to it has no meaning.
+    adds_up = len(job.rule.initial) == 1 or job.rule.self_annealing
     updates = keeper.interval
     if updates is None:
         # Exact zeros of an L1 penalty would be lost, because a change to zero counts in part.
         textbook = runtime.simulated_time or bool(problem.penalties.get("l1"))
+        textbook = textbook or not (adds_up or asked.averages or asked.mixes)
         if keeper.resumes or asked.period != "auto" or textbook or asked.with_interval(1) is asked:
             return job, None
         # The weights depend on the interval, and the time of an exchange does not depend on them.
@@ -139,7 +142,7 @@ def _with_interval(
             exchange_seconds=found.exchange_seconds, message=found.message,
         )  # fmt: skip
     keeper.more["interval"] = updates
-    weighs = asked.weighs_changes and asked.combine is None
+    weighs = asked.weighs_changes and asked.combine is None and adds_up
     weights = change_weights(problem, state, job.workers, updates, asked.averages) if weighs else None
     return replace(job, strategy=asked.with_interval(updates)), weights
 
