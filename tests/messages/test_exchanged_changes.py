@@ -17,9 +17,10 @@ from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.schedules import Constant
 from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.training import resident_trainer
+from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.change_weights import change_weights
 from hogwild.training.renumbered_problem import RenumberedProblem
-from hogwild.training.resident_trainer import Damping, ResidentTrainer
+from hogwild.training.resident_trainer import ResidentTrainer
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
 
 
@@ -91,7 +92,7 @@ def test_changes_count_in_full_where_steps_are_short_and_in_part_where_workers_c
     data,
 ) -> None:
     problem = Linear(data)
-    state, damping = problem.start(AdaGrad()), Damping.of(problem, AdaGrad(), 4, 2_000)
+    state, damping = problem.start(AdaGrad()), ChangeDamping.of(problem, AdaGrad(), 4, 2_000)
     state[0][:, 1] = 1.0
     np.testing.assert_allclose(damping.shares(state, 10, 1e-9), 1.0, rtol=1e-4)
     assert damping.shares(state, 10**6, 10.0).max() < 0.25

@@ -3,7 +3,9 @@
 Parameters are sent as one vector, in which all first columns come first: weights, intercepts, then the next columns.
 """
 
+# ``specialise`` binds the names that are not defined here.
 # mypy: disable-error-code="call-arg, unreachable, name-defined"
+# ruff: noqa: F821
 
 from __future__ import annotations
 
@@ -127,6 +129,6 @@ def mean_steps(weights: Any, features: Any, bounds: Any, rate: Any, constants: A
     for tier in range(found.size):
         total, count = np.float32(0), np.float32(0)
         for at in range(bounds[tier], bounds[tier + 1], max(1, (bounds[tier + 1] - bounds[tier]) // SAMPLED)):
-            total += np.float32(1) / effective_step(weights, features[at], rate, constants) ** 2  # noqa: F821
+            total += np.float32(1) / effective_step(weights, features[at], rate, constants) ** 2
             count += np.float32(1)
         found[tier] = np.sqrt(count / total)

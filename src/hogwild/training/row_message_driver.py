@@ -39,7 +39,7 @@ def run(job: Job) -> Run:
     seed, init, average = job.options.seed, job.options.init, job.options.average
     workers = job.workers
     # Every exchange passes over all parameters, whichever of them the terms of a burst touch.
-    exchanges = LEAST_EXCHANGES if asked.period == "auto" else problem.data.n_rows // asked.interval or 1
+    exchanges = LEAST_EXCHANGES if _chooses_interval(job) else problem.data.n_rows // asked.interval or 1
     budget = job.budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
     held_out = held_out_for(problem, job.options.test)
     keeper = MessageCheckpointer(job)
@@ -102,6 +102,25 @@ def _trained_problem(job: Job, epochs: int | None, keeper: MessageCheckpointer) 
     return found
 
 
+def _chooses_interval(job: Job) -> bool:
+    """Return whether the run chooses the number of updates between two exchanges.
+
+    In a simulated run exchanges cost what the simulation says. With an L1 penalty exact zeros would be lost, because a
+    change to zero counts in part.
+    """
+    strategy = job.strategy
+    if strategy.period != "auto" or strategy.with_interval(1) is strategy or job.runtime.simulated_time:
+        return False
+    assert isinstance(job.problem, RowProblem)
+    combines = _state_adds_up(job.rule) or strategy.averages or strategy.mixes
+    return combines and not job.problem.penalties.get("l1")
+
+
+def _state_adds_up(rule: Rule) -> bool:
+    """Return whether changes of the rule's state can be added. Others, such as Adam's moments, are means."""
+    return len(rule.initial) == 1 or rule.self_annealing
+
+
 def _keeps_parameters(job: Job) -> bool:
     """Return whether workers keep their parameters between bursts, and exchange only what has changed."""
     assert isinstance(job.problem, RowProblem)
@@ -118,18 +137,12 @@ def _with_interval(
 ) -> tuple[Job, Floats | None]:
     """Return the job with a number of updates between two exchanges, and the weights of changes.
 
-    A simulated run has the interval of the textbook, because its exchanges cost what the simulation says. A resumed run
-    has the interval that it had before.
+    A resumed run has the interval that it had before.
     """
     asked, runtime = job.strategy, job.runtime
-    # The state of other rules, such as Adam's moments, is a mean: the sum of changes to it has no meaning.
-    adds_up = len(job.rule.initial) == 1 or job.rule.self_annealing
     updates = keeper.interval
     if updates is None:
-        # Exact zeros of an L1 penalty would be lost, because a change to zero counts in part.
-        textbook = runtime.simulated_time or bool(problem.penalties.get("l1"))
-        textbook = textbook or not (adds_up or asked.averages or asked.mixes)
-        if keeper.resumes or asked.period != "auto" or textbook or asked.with_interval(1) is asked:
+        if keeper.resumes or not _chooses_interval(job):
             return job, None
         # The weights depend on the interval, and the time of an exchange does not depend on them.
         task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
@@ -142,7 +155,7 @@ def _with_interval(
             exchange_seconds=found.exchange_seconds, message=found.message,
         )  # fmt: skip
     keeper.more["interval"] = updates
-    weighs = asked.weighs_changes and asked.combine is None and adds_up
+    weighs = asked.weighs_changes and asked.combine is None and _state_adds_up(job.rule)
     weights = change_weights(problem, state, job.workers, updates, asked.averages) if weighs else None
     return replace(job, strategy=asked.with_interval(updates)), weights
 
