@@ -179,6 +179,15 @@ def _merge(first: Any, first_values: Any, second: Any, second_values: Any, indic
     return count
 
 
+def warm_up() -> None:
+    """Compile or load the loops of this module, so that a run does not wait for them."""
+    size = 2 * MANY
+    delta = SparseDelta(frozen(np.arange(MANY + 1, dtype=INDEX)), frozen(np.zeros(MANY + 1, np.float32)), size)
+    add(np.zeros(size, np.float32), delta)
+    Adder(size).sum_of([delta] * 3)
+    summed(delta, delta)
+
+
 def part(vector: Vector, start: int, stop: int) -> Vector:
     """Return the slice of a vector from index ``start`` up to index ``stop``.
 

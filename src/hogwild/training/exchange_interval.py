@@ -9,10 +9,12 @@ from hogwild.messaging.deltas import Floats, add, change, plus
 from hogwild.messaging.job import LocalTrainer
 from hogwild.messaging.protocol import Train, Trained
 
-SHARE = 0.1  # share of a worker's time that exchanges may take
-# Least number of exchanges of a worker in an epoch. With fewer, workers learn too little from each other.
-LEAST_EXCHANGES = 16
-FEW_EXCHANGES = 4  # the same where servers could not keep up
+# Share of a worker's time that exchanges may take, and the least number of exchanges of a worker in an epoch whatever
+# they take. With fewer, workers learn less from each other.
+SHARE, LEAST_EXCHANGES = 0.1, 16
+# The same where an exchange takes more than ``SLOW`` seconds.
+LARGE_SHARE, SOME_EXCHANGES, SLOW = 0.5, 8, 5e-3
+FEW_EXCHANGES = 4  # least number of exchanges of a worker in an epoch where servers could not keep up
 TIMED_UPDATES = 2_000  # updates of the burst that is timed
 
 
@@ -59,10 +61,11 @@ def choose_interval(
     exchange = once + adding + message_seconds
     update = max(1e-9, (all_of_them - once) / timed)
     usual = min(exchange / (SHARE * update), share // LEAST_EXCHANGES)
+    slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if exchange > SLOW else 0.0
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
     busy = min(sums / update, share // FEW_EXCHANGES)
-    return ExchangeInterval(max(1, round(max(usual, busy))), update, exchange)
+    return ExchangeInterval(max(1, round(max(usual, slow, busy))), update, exchange)
 
 
 def _seconds_to_add(start: Floats, trained: Trained) -> float:

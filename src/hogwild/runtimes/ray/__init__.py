@@ -95,7 +95,7 @@ class Ray(Runtime):
             )
 
     passes_messages = True
-    message_seconds = 3e-3
+    message_seconds = 8e-3
     saves_checkpoints = True
 
     def play(self, job: MessageJob) -> Outcome:

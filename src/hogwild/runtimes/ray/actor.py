@@ -14,6 +14,7 @@ import ray
 
 from hogwild.delays import DelayOption, DelayStream
 from hogwild.errors import MessageError
+from hogwild.messaging import deltas
 from hogwild.messaging.job import LocalTrainer, MessageJob, Traffic
 from hogwild.messaging.messages import COORDINATOR, Ack, Stop, is_worker, number_of
 from hogwild.messaging.node import Node, Role
@@ -278,10 +279,14 @@ class RayActor:
             if self.name == COORDINATOR:
                 context.evaluator = Evaluator(self.job.measure, context.evaluated, context.fail)
                 context.evaluator.thread.start()
+                if self.job.config.resident:
+                    self.job.measure(self.job.config.start, False)
             elif self._number >= 0:
                 self._trainer = self.job.make_trainer(self._number)
                 # Otherwise the first burst includes compilation, and its delta has the largest staleness.
                 self._trainer.warm_up(self.job.config.start)
+            elif self.job.config.resident:
+                deltas.warm_up()
             self._ready = True
         except BaseException as error:
             context.fail(self.name, error)

@@ -63,6 +63,9 @@ def _without_data(*_: object) -> NoReturn:
 
 ANYWHERE = "auto"  # address of the cluster on this machine, on any port
 OWN = "local"  # address of a cluster that this program starts
+# Settings of such a cluster: bytes of an argument, and of all arguments of a call, that travel with the call. Through
+# Ray's object store a change of 400 kB takes three times as much time of all processes.
+INLINE = {"max_direct_call_object_size": 8 << 20, "task_rpc_inlined_bytes_limit": 64 << 20}
 
 
 def load() -> ModuleType:
@@ -110,7 +113,8 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
     named = checked(address or os.environ.get("RAY_ADDRESS") or OWN)
     options: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
     if named == OWN:
-        options |= {"num_cpus": int(max(cpus, usable_cores()) + 0.999), "include_dashboard": False}
+        own = {"num_cpus": int(max(cpus, usable_cores()) + 0.999), "include_dashboard": False}
+        options |= own | {"_system_config": INLINE}
     else:
         named = located(named)
         refusal = preflight(named).refusal

@@ -7,7 +7,8 @@ It never unpickles or executes received data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, get_args
 
 import msgpack
@@ -43,7 +44,7 @@ def encode_envelopes(envelopes: Iterable[Envelope]) -> Parts:
     table = [
         [
             *(getattr(envelope, name) for name in _HEAD), type(envelope.body).__name__,
-            [_CODES[_type(field)][0](writer, getattr(envelope.body, field.name)) for field in fields(envelope.body)],
+            [encode(writer, getattr(envelope.body, name)) for name, encode, _ in _codes(type(envelope.body))],
         ]
         for envelope in envelopes
     ]  # fmt: skip
@@ -101,12 +102,12 @@ def _envelope(reader: _Reader, row: object) -> Envelope:
     *head, kind, content = _list(row)
     if kind not in BODIES or len(head) != len(_HEAD):
         raise MessageError(f"there is no message of the kind {kind!r}.")
-    known = fields(BODIES[kind])
+    known = _codes(BODIES[kind])
     if len(_list(content)) != len(known):
         raise MessageError(f"a {kind} has {len(known)} parts, not {len(content)}.")
     for name, value in zip(_HEAD, head, strict=True):
         (_str if name in _TEXT else _int)(reader, value)
-    body = BODIES[kind](*(_CODES[_type(field)][1](reader, value) for field, value in zip(known, content, strict=True)))
+    body = BODIES[kind](*(decode(reader, value) for (_, _, decode), value in zip(known, content, strict=True)))
     return Envelope(**dict(zip(_HEAD, head, strict=True)), body=body)
 
 
@@ -157,6 +158,10 @@ class _Reader:
         return frozen(array)
 
 
+Encode = Callable[[_Writer, Any], Any]
+Decode = Callable[[_Reader, Any], Any]
+
+
 def _vector_out(writer: _Writer, vector: Vector | None) -> list[Any] | None:
     if vector is None:
         return None
@@ -180,11 +185,11 @@ def _floats_in(reader: _Reader, found: object) -> Floats:
     return reader.array(found)
 
 
-def _maybe(read: Callable[[_Reader, Any], Any]) -> Callable[[_Reader, Any], Any]:
+def _maybe(read: Decode) -> Decode:
     return lambda reader, found: None if found is None else read(reader, found)
 
 
-def _is(kind: type) -> Callable[[_Reader, Any], Any]:
+def _is(kind: type) -> Decode:
     def read(reader: _Reader, found: object) -> object:
         if type(found) is not kind:
             raise MessageError(f"{found!r} is no {kind.__name__}.")
@@ -229,12 +234,14 @@ def _plain(value: object) -> object:
     raise TypeError(f"A {type(value).__name__} cannot be sent.")
 
 
-def _type(field: Field[Any]) -> str:
-    return str(field.type).replace(" ", "")
+@cache
+def _codes(kind: type) -> tuple[tuple[str, Encode, Decode], ...]:
+    """Return the name, the encoder and the decoder of each field of a kind of message."""
+    return tuple((field.name, *_CODES[str(field.type).replace(" ", "")]) for field in fields(kind))
 
 
 # Encoder and decoder of each field of a message, by the field's type annotation without spaces.
-_CODES: dict[str, tuple[Callable[[_Writer, Any], Any], Callable[[_Reader, Any], Any]]] = {
+_CODES: dict[str, tuple[Encode, Decode]] = {
     "int": (_as_is, _int),
     "bool": (_as_is, _bool),
     "float": (_as_is, _number),

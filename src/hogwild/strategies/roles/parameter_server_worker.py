@@ -99,7 +99,7 @@ class ParameterServerWorker:
                 for number in range(len(self.parts)):
                     yield Send(server(number), JoinRequest())
             else:
-                yield from self._begin()
+                yield from self._begin(body)
         elif isinstance(body, Assign | StepScale | TimeSpent | TermsReply):
             self.cursor.take(body)
             if isinstance(body, TermsReply) and self.awaits:
@@ -108,7 +108,7 @@ class ParameterServerWorker:
             self.join_clocks[number_of(sender)] = body.clock
             if len(self.join_clocks) == len(self.parts):
                 self.clock, self.join_clocks = max(self.join_clocks.values()), None
-                yield from self._begin()
+                yield from self._begin(None)
         elif isinstance(body, PullReply | ChangesReply) and self._is_expected(body):
             self.replies[number_of(sender)] = body
             if self.awaits and len(self.replies) == len(self.parts):
@@ -135,8 +135,8 @@ class ParameterServerWorker:
             self.replies.pop(number, None)
             yield Send(server(number), Pull(self.pull_clock))
 
-    def _begin(self) -> Iterator[Action]:
-        """Pull the first parameters, and wait for them."""
+    def _begin(self, order: Begin | None) -> Iterator[Action]:
+        """Pull the first parameters, and wait for them; ``order`` is None if the worker joins late."""
         if self.rounds and self._terms() == 0:
             yield from self._leave()
         else:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.messaging.deltas import Floats, Vector, add, frozen, joined, summed
 from hogwild.messaging.job import RunConfig
-from hogwild.messaging.messages import ChangesReply, JoinRequest, Pull, PullChanges, PullReply, server
+from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, PullReply, server
 from hogwild.messaging.protocol import Action, Send, Trained
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 
@@ -16,8 +16,9 @@ from hogwild.strategies.roles.parameter_server_worker import ParameterServerWork
 class ResidentWorker(ParameterServerWorker):
     """Parameter-server worker with a trainer that keeps its parameters between bursts.
 
-    The worker pulls all parameters when it begins and after a restart of a server, and waits for them. From then on it
-    pulls the changes of other workers, which the trainer adds to its parameters before the next burst.
+    The worker begins from the parameters of the configuration, and pulls the changes of other workers, which the
+    trainer adds to its parameters before the next burst. When it joins late, and after a restart of a server, it pulls
+    all parameters and waits for them.
     """
 
     def __init__(
@@ -27,6 +28,15 @@ class ResidentWorker(ParameterServerWorker):
         self.start: Floats | None = None  # Parameters from which the next burst begins; None for the trainer's own.
         self.received: Vector | None = None  # Changes of other workers that the trainer does not have yet.
         self.whole = True  # Whether the pull on its way is one of all parameters.
+
+    def _begin(self, order: Begin | None) -> Iterator[Action]:
+        if order is None:
+            yield from super()._begin(None)
+            return
+        self.start, self.whole = self.config.start, False
+        known = ChangesReply(None, self.clock, 0, order.progress, max(1, len(order.members)))
+        self.got = dict.fromkeys(range(len(self.parts)), known)
+        yield from self._continue()
 
     def _server_restarted(self, number: int) -> Iterator[Action]:
         if self.join_clocks is not None and number not in self.join_clocks:
