@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TICK = 0.05  # seconds between two checks for Ctrl-C, and between two heartbeat requests to the coordinator
 REPORT_INTERVAL = 0.5  # seconds between two "cluster" events, which report the state of all nodes
 CLOSING = 60.0  # seconds that a burst may continue after Ctrl-C
+STANDBY_AFTER = 2.0  # seconds of a run after which standby processes start, so that nodes need not wait for their start
 LAST_HEARTBEATS = 3.0  # seconds that all nodes have for their last heartbeat, with their final counters
 RUNS = itertools.count()  # numbers of the runs of this program
 
@@ -53,6 +54,7 @@ class RayDriver:
         self._detector = FailureDetector(runtime.heartbeat_timeout, runtime.startup_timeout)
         self._last_poll = now()
         self._collector = SnapshotCollector()
+        self._has_standby = False  # whether standby processes were started
         self._last_ready = now()  # when a node last became ready before the common start
         self._stats, self._last_report = ClusterStats(), 0.0
         self._metrics = Metrics(f"{ray.get_runtime_context().get_job_id()}-{next(RUNS)}")
@@ -69,7 +71,6 @@ class RayDriver:
             for name in self.job.roles:
                 if name not in self._start_later:
                     self._start(name)
-            self._start_standby()
             self._supervise()
             self._request_last_heartbeats()
         finally:
@@ -192,6 +193,7 @@ class RayDriver:
         self.records[name] = self.placement.start(name, incarnation)
 
     def _start_standby(self) -> None:
+        self._has_standby = True
         if any(is_durable(name) for name in self.job.roles):
             self.placement.start_standby(self.runtime.standby_servers)
 
@@ -225,6 +227,8 @@ class RayDriver:
             if self.started and self._seconds() >= at:
                 del self._start_later[name]
                 self._start(name)
+        if not self._has_standby and self.started and self._seconds() >= STANDBY_AFTER:
+            self._start_standby()
 
     def _can_start_without(self, missing: list[ActorRecord]) -> bool:
         """Return whether the run can start without the missing nodes.
