@@ -112,9 +112,8 @@ class ResidentTrainer:
         terms = sum(len(chunk.order) for chunk in chunks)
         if terms * self._row_length > MANY * len(self._all):
             return self._all
-        rows = chunks[0].rows
-        order = chunks[0].order if len(chunks) == 1 else np.concatenate([chunk.order for chunk in chunks])
-        self._places.mark_rows(rows.indptr, rows.indices, order)
+        for chunk in chunks:
+            self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)
         return self._places.take()
 
     def _take_change(self, features: Any, shares: Floats) -> tuple[Vector, Floats]:

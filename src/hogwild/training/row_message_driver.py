@@ -234,5 +234,8 @@ class Evaluation:
 
 
 def _sums(problem: RowProblem, data: Dataset, values: State) -> Any:
-    walk = data.in_order()
-    return np.sum([problem.measure(walk[number], values) for number in range(len(walk))], axis=0)
+    walk, sums = data.in_order(), []
+    for number in range(len(walk)):
+        sums.append(problem.measure(walk[number], values))
+        walk.done(number)
+    return np.sum(sums, axis=0)

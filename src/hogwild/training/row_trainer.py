@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Array
-from hogwild.data.dataset import Chunk, Dataset, EpochPlan
+from hogwild.data.dataset import Chunk
+from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
+from hogwild.training.row_order import RowOrder, order_of
 from hogwild.training.step_sizes import LAST
 
-FEW_EPOCHS = 4  # number of epochs whose order of rows is cached: most workers are in one epoch or the next
 SPAN = 2**12  # number of updates whose step sizes are computed together as one table
 FEW_TABLES = 64  # number of tables of step sizes that are cached
 
@@ -40,30 +40,6 @@ def unpack_state(values: Floats, state: State) -> None:
 
 
 @dataclass(eq=False)
-class _EpochOrder:
-    """Order of the rows of an epoch, with the rows of each shard that has been requested."""
-
-    whole: EpochPlan
-    shuffled: bool
-    _shards: dict[tuple[int, int], Array] = field(default_factory=dict)
-
-    def shard(self, shard: int, shards: int) -> Array:
-        """Return the rows of a shard as one contiguous array.
-
-        A shard of shuffled rows is one contiguous part of the order. Every n-th row would be the same rows in each
-        epoch, because blocks of rows stay together. The rows of a worker that is always slow would then hardly count.
-        """
-        if self.shuffled:
-            few, more = divmod(len(self.whole.order), shards)
-            first = shard * few + min(shard, more)
-            return self.whole.order[first : first + few + (shard < more)]
-        found = self._shards.get((shard, shards))
-        if found is None:  # two threads may compute it at the same time, with the same result
-            found = self._shards[shard, shards] = np.ascontiguousarray(self.whole.order[shard::shards])
-        return found
-
-
-@dataclass(eq=False)
 class RowSource:
     """Rows of a problem in the order of each epoch, and their step sizes, the same for all workers."""
 
@@ -75,63 +51,38 @@ class RowSource:
     workers: int
     shuffle: bool = True
     scale: float = 1.0  # factor of all step sizes, below 1 after a divergence
-    _orders: OrderedDict[int, _EpochOrder] = field(default_factory=OrderedDict)
     _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
-    _lock: Any = field(default_factory=threading.Lock)  # lock of the caches: workers may be threads of one process
+    _lock: Any = field(default_factory=threading.Lock)  # lock of the tables: workers may be threads of one process
 
     def __post_init__(self) -> None:
         if self.rule.single_worker:
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
         if self.workers > (rows := self.problem.data.n_rows):
             raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
-        self._order(0)
+        assert self._order  # Clear errors come before the processes of workers.
 
     def __reduce__(self) -> tuple[type[RowSource], tuple[object, ...]]:
         """Pickle without the caches: another process computes its own."""
         given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle, self.scale
         return type(self), given
 
-    def _order(self, epoch: int) -> _EpochOrder:
-        """Return the order of all rows in an epoch."""
-        with self._lock:
-            if epoch not in self._orders:
-                self._orders[epoch] = _EpochOrder(self._whole(epoch), self.shuffle)
-                if len(self._orders) > FEW_EPOCHS:
-                    self._orders.popitem(last=False)
-            return self._orders[epoch]
-
-    def _whole(self, epoch: int) -> EpochPlan:
-        data = self._data
-        chunks = data.epoch(self.seed, epoch) if self.shuffle else data.in_order()
-        whole = chunks.whole()
-        assert whole is not None
-        return whole
-
     @cached_property
-    def _data(self) -> Dataset:
-        data: Dataset = self.problem.training
-        found = data.at_once()
-        if found is None:
-            raise ParameterError(
-                f"{data.name} is larger than memory, and here every worker draws from all of it: give more memory, "
-                "or use a strategy in one memory such as 'hogwild'."
-            )
-        return found
+    def _order(self) -> RowOrder:
+        return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
 
     def chunks(self, train: Train) -> list[Chunk]:
         """Return the terms of a burst; after the last row of the shard's epoch, the next epoch begins."""
         (shard, shards), first, left = train.shard, train.first, train.terms
-        rows = self.problem.data.n_rows
-        size = len(range(shard, rows, shards))
+        order, rows = self._order, self.problem.data.n_rows
+        size = order.size(shard, shards)
         if size == 0:
             raise ParameterError(f"There are {shards:,} shards and {rows:,} rows: use no more workers than rows.")
         chunks = []
         while left:
             epoch, place = divmod(first, size)
-            some = min(left, size - place)
-            order = self._order(epoch)
-            chunks.append(Chunk(order.whole.rows, order.shard(shard, shards)[place : place + some]))
-            first, left = first + some, left - some
+            chunk = order.chunk(shard, shards, epoch, place, min(left, size - place))
+            chunks.append(chunk)
+            first, left = first + len(chunk.order), left - len(chunk.order)
         return chunks
 
     def burst_rates(self, train: Train) -> Floats:

@@ -190,7 +190,7 @@ class PackedDataset(Dataset):
     def __reduce__(self) -> tuple[Callable[..., PackedDataset], tuple[object, ...]]:
         """Pickle the data set as a path: another process opens the folder again."""
         stored = self._stored
-        where = stored.folder.absolute(), stored.requested_memory, stored.meta.checksums
+        where = stored.folder.absolute(), stored.requested_memory, stored.meta.checksums, stored.bounded
         return _reopened, (*where, self._selection)
 
     def in_order(self) -> Epoch:
@@ -201,6 +201,11 @@ class PackedDataset(Dataset):
         """Split off the last rows, which are a random sample, and return (the other rows, the rows split off)."""
         kept = self._last - rows_set_aside(self.n_rows, fraction)
         return self._part(self._first, kept), self._part(kept, self._last)
+
+    def shard(self, number: int, of: int) -> PackedDataset:
+        """Return one of several parts of about the same size: a random sample, as the stored order is random."""
+        first, last = (self._first + round(self.n_rows * part / of) for part in (number, number + 1))
+        return self._part(first, last)
 
     def with_labels(self, encode: Encode) -> PackedDataset:
         """Return the same rows; the labels of each chunk pass through ``encode``."""
@@ -286,8 +291,10 @@ class _Changed:
         pass
 
 
-def _reopened(folder: Path, memory: int | None, checksums: int, selection: _Selection) -> PackedDataset:
-    return PackedDataset.__new__(PackedDataset)._initialise(reopen(folder, memory, checksums), selection)
+def _reopened(folder: Path, memory: int | None, checksums: int, bounded: bool, selection: _Selection) -> PackedDataset:
+    stored = reopen(folder, memory, checksums)
+    stored.bounded |= bounded  # All processes of a run read the rows in the same way.
+    return PackedDataset.__new__(PackedDataset)._initialise(stored, selection)
 
 
 _open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = weakref.WeakValueDictionary()

@@ -44,7 +44,7 @@ def encode_envelopes(envelopes: Iterable[Envelope]) -> Parts:
     table = [
         [
             *(getattr(envelope, name) for name in _HEAD), type(envelope.body).__name__,
-            [encode(writer, getattr(envelope.body, name)) for name, encode, _ in _codes(type(envelope.body))],
+            [encode(writer, getattr(envelope.body, name)) for name, encode, _ in _codes(type(envelope.body).__name__)],
         ]
         for envelope in envelopes
     ]  # fmt: skip
@@ -102,7 +102,7 @@ def _envelope(reader: _Reader, row: object) -> Envelope:
     *head, kind, content = _list(row)
     if kind not in BODIES or len(head) != len(_HEAD):
         raise MessageError(f"there is no message of the kind {kind!r}.")
-    known = _codes(BODIES[kind])
+    known = _codes(kind)
     if len(_list(content)) != len(known):
         raise MessageError(f"a {kind} has {len(known)} parts, not {len(content)}.")
     for name, value in zip(_HEAD, head, strict=True):
@@ -235,9 +235,9 @@ def _plain(value: object) -> object:
 
 
 @cache
-def _codes(kind: type) -> tuple[tuple[str, Encode, Decode], ...]:
+def _codes(kind: str) -> tuple[tuple[str, Encode, Decode], ...]:
     """Return the name, the encoder and the decoder of each field of a kind of message."""
-    return tuple((field.name, *_CODES[str(field.type).replace(" ", "")]) for field in fields(kind))
+    return tuple((field.name, *_CODES[str(field.type).replace(" ", "")]) for field in fields(BODIES[kind]))
 
 
 # Encoder and decoder of each field of a message, by the field's type annotation without spaces.
