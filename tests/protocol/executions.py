@@ -64,7 +64,7 @@ class Execution:
             pairs = isinstance(strategy, Gossip) and not strategy.synchronous
             return Watched(simulator, job, ledger, lasting=not (pairs and self.faults), steady=self.steady)
         staleness = getattr(strategy, "staleness", 0)
-        whole = getattr(strategy, "combine", "mean") == "sum"
+        whole = getattr(strategy, "combine", "mean") == "sum" or self.resident
         return Audited(simulator, job, ledger, staleness, whole, self.steady)
 
     @property

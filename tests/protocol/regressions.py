@@ -108,4 +108,14 @@ REGRESSIONS = {
     "nobody left to end": Execution(
         ParameterServer(1, combine="sum"), bursts=100, seconds=0.005, faults=(Crash("worker-0", 0.0045, None),)
     ),
+    # A server begins after workers have pushed ahead, and its reply to an earlier pull would contain what they add again.
+    "pushed before the server began": Execution(
+        ParameterServer(2, combine="sum"),
+        epochs=2,
+        compute="exponential:0.001",
+        link=Link(0.003),
+        faults=(Crash("server-0", 0.0, 0.0069),),
+        run_ahead=1,
+        resident=True,
+    ),
 }

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from regressions import REGRESSIONS
 
-from hogwild.strategies import ParameterServer
+from hogwild.strategies import LocalSGD, ParameterServer
 
 EXECUTIONS = int(os.environ.get("HOGWILD_EXECUTIONS", "50"))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # on a busy machine
@@ -32,11 +32,17 @@ def test_parameter_servers_keep_their_promises(execution: Execution) -> None:
 
 
 @settings(max_examples=EXECUTIONS, suppress_health_check=SLOW, print_blob=True)
-@given(executions(st.builds(ParameterServer, st.integers(1, 6), st.integers(1, 3), combine=st.just("sum"))), st.data())
+@given(
+    executions(
+        st.builds(ParameterServer, st.integers(1, 6), st.integers(1, 3), combine=st.just("sum"))
+        | st.builds(LocalSGD, st.integers(1, 6), st.integers(1, 3))
+    ),
+    st.data(),
+)
 def test_workers_that_pull_changes_have_each_of_them_once(execution: Execution, data: st.DataObject) -> None:
     logged = data.draw(st.sampled_from([4, 0.01, 0.0]), "size of the log of changes")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hogwild.strategies.parameter_server.LOGGED", logged)
+        patch.setattr("hogwild.strategies.roles.LOGGED", logged)
         assert replace(execution, resident=True).play().reason in ("epochs", "seconds")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from ledger import Ledger
 
+from hogwild.messaging.deltas import plus
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.messages import Ack, Envelope, Pull, Push, number_of
 from hogwild.messaging.protocol import Action, Train, Transmit
@@ -103,10 +104,16 @@ class Audited(Watched):
     def _execute(self, name: str, action: Action) -> None:
         if isinstance(action, Train) and self.staleness is not None:
             me = name, self.incarnations[name]
-            self._check_bound(me, self.began[me] + len(self.bursts[me]), self.ledger.entries(action.values))
+            began = self.began.setdefault(me, 0)  # Who keeps its parameters begins without a pull.
+            self._check_bound(me, began + len(self.bursts[me]), self.ledger.entries(self._parameters(name, action)))
         elif isinstance(action, Transmit):
             self._sees(action.envelope)
         super()._execute(name, action)
+
+    def _parameters(self, name: str, train: Train) -> Any:
+        """The parameters that a burst begins from."""
+        values = self._trainers[name].values if train.values is None else train.values
+        return values if train.received is None else plus(values, train.received)
 
     def _sees(self, envelope: Envelope) -> None:
         sender, body = envelope.sender, envelope.body

@@ -62,6 +62,11 @@ class LocalSGD(Strategy):
         check_interval("period", self.period)
         compressions.named(self.compression)
 
+    @property
+    def exchanges_changes(self) -> bool:
+        """Whether workers can keep their parameters, and pull only what others have changed."""
+        return self.compression is None
+
     def with_interval(self, updates: int) -> Strategy:
         """Return the strategy with this number of updates between two exchanges, unless the user gave another."""
         return replace(self, period=updates) if self.period == "auto" else self

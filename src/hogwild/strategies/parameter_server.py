@@ -15,8 +15,7 @@ from hogwild.messaging.node import Role
 from hogwild.registry import invalid_parameter
 from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
-from hogwild.strategies.roles import parts_of, server_roles
-from hogwild.strategies.roles.change_log import LOGGED, ChangeLog
+from hogwild.strategies.roles import change_log, parts_of, server_roles
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
@@ -211,7 +210,7 @@ class ParameterServer(Strategy):
             lambda number, start, stop: ParameterServerRole(
                 number, start, stop, config, staleness=bound, mean=mean, correction=correction,
                 order=None if controlled is None else ControlledStaleness(controlled, config.start, config.seed),
-                log=ChangeLog(stop - start, LOGGED * config.start[start:stop].nbytes) if config.resident else None,
+                log=change_log(config, start, stop),
             ),
             partial(self._worker, config, parts),
         )  # fmt: skip

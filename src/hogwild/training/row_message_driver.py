@@ -156,7 +156,10 @@ def _with_interval(
         )  # fmt: skip
     keeper.more["interval"] = updates
     weighs = asked.weighs_changes and asked.combine is None and _state_adds_up(job.rule)
-    weights = change_weights(problem, state, job.workers, updates, asked.averages) if weighs else None
+    # A server that takes the mean divides by the number of workers itself. The changes of workers that keep their
+    # parameters are added up.
+    mean = asked.averages and not _keeps_parameters(job)
+    weights = change_weights(problem, state, job.workers, updates, mean) if weighs else None
     return replace(job, strategy=asked.with_interval(updates)), weights
 
 

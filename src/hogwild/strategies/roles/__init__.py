@@ -10,11 +10,13 @@ from hogwild.messaging.compression import Compression
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import COORDINATOR, server, worker
 from hogwild.messaging.node import Role
+from hogwild.strategies.roles.change_log import LOGGED, ChangeLog
 from hogwild.strategies.roles.coordinator import Coordinator
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
+from hogwild.strategies.roles.resident_worker import ResidentWorker
 from hogwild.strategies.strategy import Roles
 
 
@@ -26,6 +28,11 @@ def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
     """
     ends = [size * k // shards for k in range(shards + 1)]
     return tuple(pairwise(ends))
+
+
+def change_log(config: RunConfig, start: int, stop: int) -> ChangeLog | None:
+    """Return the log of the changes of a server's parameters; None where workers pull all parameters."""
+    return ChangeLog(stop - start, LOGGED * config.start[start:stop].nbytes) if config.resident else None
 
 
 def server_roles(
@@ -51,16 +58,20 @@ def synchronous_server_roles(
     """Return functions that make the roles of synchronous training with one server.
 
     All workers train ``period`` terms a round. The server applies ``outer`` to the mean of their deltas, and all
-    continue from the result.
+    continue from the result. Workers that keep their parameters weigh their deltas themselves, and the server adds
+    them up.
     """
 
     def works() -> Role:
+        if config.resident:
+            return ResidentWorker(config, parts_of(config.size, 1), push_every=period, rounds=True)
         return ParameterServerWorker(
             config, parts_of(config.size, 1), push_every=period, rounds=True, together=together,
             compression=compression,
         )  # fmt: skip
 
     def serves(number: int, start: int, stop: int) -> Role:
-        return ParameterServerRole(number, start, stop, config, staleness=0, mean=True, outer=outer())
+        log = change_log(config, start, stop)
+        return ParameterServerRole(number, start, stop, config, staleness=0, mean=log is None, outer=outer(), log=log)
 
     return server_roles(config, 1, True, serves, works)

@@ -75,6 +75,7 @@ class ParameterServerRole:
         self.pending: dict[int, list[tuple[str, Push]]] = {}
         self.round = 0  # Clock whose deltas are added next (staleness=0 only).
         self.waiting: dict[str, int] = {}  # Clock of the pull that each waiting worker has sent.
+        self.since: dict[str, int] = {}  # Version that a waiting worker has, if it pulls what others have changed.
         self.requests: list[ParametersRequest] = []  # Requests of the coordinator that are not answered yet.
         self.begun = False
         # Workers that have completed their terms. They still count in the step sizes of the others.
@@ -125,6 +126,7 @@ class ParameterServerRole:
             yield from self._pushed(sender, body)
         elif isinstance(body, Pull):
             self.waiting[sender] = body.clock
+            self.since.pop(sender, None)
             self.clocks.at_least(sender, body.clock)
             if self.order is not None:
                 self.order.reserve(sender)
@@ -132,8 +134,11 @@ class ParameterServerRole:
             if sender in self.waiting:
                 yield from self._answer(sender)
         elif isinstance(body, PullChanges):
+            self.waiting[sender], self.since[sender] = body.clock, body.version
             self.clocks.at_least(sender, body.clock)
-            yield self._changed(sender, body)
+            yield from self._advance()
+            if sender in self.waiting:
+                yield from self._answer(sender)
         elif isinstance(body, JoinRequest):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
             # Without this, a restarted server would not wait for the worker until its next message.
@@ -159,6 +164,7 @@ class ParameterServerRole:
     def _remove(self, worker: str) -> Iterator[Action]:
         """Remove a worker that has crashed or left, and answer the workers that waited for it."""
         self.waiting.pop(worker, None)
+        self.since.pop(worker, None)
         self.reads.pop(worker, None)
         if self.order is not None:
             self.order.release(worker)
@@ -178,7 +184,7 @@ class ParameterServerRole:
             self.waiting.pop(sender, None)
             self.order.push(sender, push)
         elif self.log is not None:
-            self._add_in_place(sender, push, self.log)
+            self._add_in_place([(sender, push)], self.log)
         else:
             self._add([(sender, push)])
         self.clocks.at_least(sender, push.clock + 1)
@@ -197,7 +203,11 @@ class ParameterServerRole:
             return
         while self.pending and (not self.clocks or self.clocks.least > min(self.pending)):
             self.round = min(self.pending)
-            self._add(sorted(self.pending.pop(self.round), key=lambda item: number_of(item[0])))
+            pushes = sorted(self.pending.pop(self.round), key=lambda item: number_of(item[0]))
+            if self.log is None:
+                self._add(pushes)
+            else:
+                self._add_in_place(pushes, self.log)
             self.round += 1
         if self.order is not None:
             self._add_in_order(self.order)
@@ -219,9 +229,12 @@ class ParameterServerRole:
             may_read = self.order.is_ready(worker, self.version)
         else:
             may_read = self.staleness is None or self.clocks.least >= clock - self.staleness
-        if self.begun and may_read:
+        # A worker that keeps its parameters may push before the server begins. It counts all pushes after its pull as
+        # not contained in the reply, so the reply must not wait.
+        if (self.begun or (self.log is not None and self.staleness is None)) and may_read:
             del self.waiting[worker]
-            yield self._answered(worker, clock)
+            version = self.since.pop(worker, None)
+            yield self._answered(worker, clock) if version is None else self._changed(worker, clock, version)
 
     def _answered(self, worker: str, clock: int) -> Action:
         if self.staleness is not None:
@@ -234,29 +247,32 @@ class ParameterServerRole:
             self.reads.setdefault(worker, {})[version] = values
         return Send(worker, PullReply(frozen(values), clock, version, self.progress, self._members))
 
-    def _changed(self, worker: str, pull: PullChanges) -> Action:
+    def _changed(self, worker: str, clock: int, version: int) -> Action:
         """Answer what other workers have changed since a version, or with all parameters if that is not known."""
         assert self.log is not None
-        known, change = self.log.since(pull.version, self.version, worker)
+        known, change = self.log.since(version, self.version, worker)
         if not known:
-            return self._answered(worker, pull.clock)
-        return Send(worker, ChangesReply(change, pull.clock, self.version, self.progress, self._members))
+            return self._answered(worker, clock)
+        if self.staleness is not None:
+            self.lags[max(0, clock - self.clocks.least)] += 1
+        return Send(worker, ChangesReply(change, clock, self.version, self.progress, self._members))
 
     @property
     def _members(self) -> int:
-        return self.ended + len(self.clocks) or 1
+        return self.ended + len(self.clocks) or 1 if self.begun else self.config.workers
 
-    def _add_in_place(self, worker: str, push: Push, log: ChangeLog) -> None:
-        """Add a delta to the parameters, which are copied first if another node has got them."""
-        delay = max(0, self.version - push.read - push.own)
-        self.delays.setdefault(worker, Counter())[delay] += 1
+    def _add_in_place(self, pushes: list[tuple[str, Push]], log: ChangeLog) -> None:
+        """Add deltas to the parameters, which are copied first if another node has got them."""
         if not self.values.flags.writeable:
             self.values = self.values.copy()
-        add(self.values, push.change)
-        log.append(worker, push.change)
-        self.progress += push.terms
-        self.version += 1
-        self._unpersisted_bytes += nbytes(push.change)
+        before = self.version
+        for worker, push in pushes:
+            self.delays.setdefault(worker, Counter())[max(0, before - push.read - push.own)] += 1
+            add(self.values, push.change)
+            log.append(worker, push.change)
+            self.progress += push.terms
+            self._unpersisted_bytes += nbytes(push.change)
+        self.version += len(pushes)
         if self.config.begins_mean(self.progress):
             self._average()
 

@@ -22,16 +22,17 @@ class ResidentWorker(ParameterServerWorker):
     """
 
     def __init__(
-        self, config: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int, run_ahead: int
-    ) -> None:
-        super().__init__(config, parts, push_every=push_every, run_ahead=run_ahead)
+        self, config: RunConfig, parts: tuple[tuple[int, int], ...], *, push_every: int, run_ahead: int = 0,
+        rounds: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(config, parts, push_every=push_every, run_ahead=run_ahead, rounds=rounds)
         self.start: Floats | None = None  # Parameters from which the next burst begins; None for the trainer's own.
         self.received: Vector | None = None  # Changes of other workers that the trainer does not have yet.
         self.whole = True  # Whether the pull on its way is one of all parameters.
 
     def _begin(self, order: Begin | None) -> Iterator[Action]:
-        if order is None:
-            yield from super()._begin(None)
+        if order is None or (self.rounds and self._terms() == 0):
+            yield from super()._begin(order)
             return
         self.start, self.whole = self.config.start, False
         known = ChangesReply(None, self.clock, 0, order.progress, max(1, len(order.members)))
