@@ -108,7 +108,7 @@ REGRESSIONS = {
     "nobody left to end": Execution(
         ParameterServer(1, combine="sum"), bursts=100, seconds=0.005, faults=(Crash("worker-0", 0.0045, None),)
     ),
-    # A server begins after workers have pushed ahead, and its reply to an earlier pull would contain what they add again.
+    # A server begins after workers have pushed ahead. Its reply to an earlier pull contained what they add again.
     "pushed before the server began": Execution(
         ParameterServer(2, combine="sum"),
         epochs=2,
