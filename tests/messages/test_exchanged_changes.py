@@ -12,7 +12,7 @@ from hogwild import AllToAll, Checkpoints, Hogwild, Linear, Local, LocalSGD, Par
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
 from hogwild.messaging.protocol import Train
-from hogwild.rules import AdaGrad
+from hogwild.rules import FTRL, AdaGrad
 from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.schedules import Constant
 from hogwild.strategies.roles.change_log import ChangeLog
@@ -148,6 +148,28 @@ def test_until_its_result_is_handled_a_burst_can_be_taken_back(data) -> None:
     resident.burst(train)
     assert not np.array_equal(resident.memory(None), before)
     np.testing.assert_allclose(resident.memory(train), before, rtol=1e-6)
+
+
+def test_what_a_rule_derives_from_its_other_memory_is_not_sent_and_not_overwritten(data) -> None:
+    rows = RowSource(Linear(data, l2=1e-5), FTRL(), Constant(0.5), 2, 0, 2)
+    resident = ResidentTrainer(rows, np.full(5 * 2_001, 0.5, np.float32))
+    start = pack_state(rows.problem.start(FTRL()))
+    change = resident.burst(Train(start, (0, 2), 0, 500, 0, 2)).change
+    strength = slice(3 * 2_001, 4 * 2_001)
+    whole = change.dense() if isinstance(change, SparseDelta) else change
+    assert whole[:2_001].any()
+    assert not whole[strength].any()
+    before = resident.memory(None)[strength]
+    assert (before > 0).any()
+    later = resident.burst(Train(start, (0, 2), 500, 1, 0, 2))
+    assert later.terms == 1
+    assert (resident.memory(None)[strength] >= before).all()
+
+
+def test_ftrl_comes_as_far_with_a_server_as_alone(data) -> None:
+    problem, options = Linear(data, l2=1e-5), {"rule": "ftrl", "budget": 4}
+    run = minimise(problem, strategy=ParameterServer(2), runtime=Local(), **options)
+    assert run.objective < 1.1 * minimise(problem, strategy=Hogwild(1), **options).objective
 
 
 def test_sparse_vectors_are_merged_cut_and_joined() -> None:

@@ -21,11 +21,12 @@ SAMPLED = 256  # features of a tier whose steps are looked at
 @compiled
 def weigh_changes(
     weights: Any, beside: Any, base: Any, base_beside: Any, features: Any, outputs: Any, shares: Any, tier_of: Any,
-    tier_shares: Any, change: Any, before: Any,
+    tier_shares: Any, private: Any, change: Any, before: Any,
 ) -> None:  # fmt: skip
     """Weigh the changes of parameters since ``base``, and make parameters and ``base`` the weighed ones.
 
-    The weight of a change is the larger of that of the parameter and of that of its feature's tier.
+    The weight of a change is the larger of that of the parameter and of that of its feature's tier. A ``private``
+    column stays as it is, and its change is not sent.
     """
     width, many = weights.shape[1], weights.shape[0]
     count = features.size * outputs + outputs
@@ -36,15 +37,25 @@ def weigh_changes(
             for column in range(width):
                 old = base[u, column]
                 moved = share * (weights[u, column] - old)
-                before[column * count + at], change[column * count + at] = old, moved
-                weights[u, column] = base[u, column] = old + moved
+                before[column * count + at] = old
+                if private[column]:
+                    change[column * count + at] = 0
+                    base[u, column] = weights[u, column]
+                else:
+                    change[column * count + at] = moved
+                    weights[u, column] = base[u, column] = old + moved
     for k in range(outputs):
         at = features.size * outputs + k
         for column in range(width):
             old = base_beside[k, column]
             moved = shares[many + k] * (beside[k, column] - old)
-            before[column * count + at], change[column * count + at] = old, moved
-            beside[k, column] = base_beside[k, column] = old + moved
+            before[column * count + at] = old
+            if private[column]:
+                change[column * count + at] = 0
+                base_beside[k, column] = beside[k, column]
+            else:
+                change[column * count + at] = moved
+                beside[k, column] = base_beside[k, column] = old + moved
 
 
 @compiled

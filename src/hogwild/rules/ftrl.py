@@ -61,6 +61,7 @@ class FTRL(Rule):
 
     initial = (0.0, 0.0, 0.0, 0.0, 0.0)
     position_columns = (0, 1)
+    private_columns = (3,)
     step = staticmethod(ftrl)
     self_annealing = True
 

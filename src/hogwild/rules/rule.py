@@ -81,6 +81,11 @@ class Rule(ABC):
         return (0,)
 
     @property
+    def private_columns(self) -> tuple[int, ...]:
+        """The columns of a row that follow from the others and the step size, so that nodes keep their own."""
+        return ()
+
+    @property
     def single_worker(self) -> bool:
         """Whether only one worker may use the rule."""
         return False

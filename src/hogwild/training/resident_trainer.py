@@ -55,6 +55,8 @@ class ResidentTrainer:
         self._all = np.arange(len(self.state[0]) // self._outputs, dtype=np.uint32)
         self._places = Places(len(self._all))
         self._damping = ChangeDamping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
+        private = self.rows.rule.private_columns
+        self._private = np.array([column in private for column in range(self.state[0].shape[1])])
         self._last: _Undo | None = None
 
     def warm_up(self, start: Floats) -> None:
@@ -92,10 +94,16 @@ class ResidentTrainer:
 
     def remember(self, memory: Floats) -> None:
         """Continue from parameters that ``memory`` returned."""
+        unpack_state(memory, self.state)
         self._load(memory)
 
     def _load(self, values: Floats) -> None:
+        """Begin from parameters that a server has sent; private columns stay as they are."""
+        private = np.flatnonzero(self._private)
+        kept = [part[:, private] for part in self.state]  # copies
         unpack_state(values, self.state)
+        for part, own in zip(self.state, kept, strict=True):
+            part[:, private] = own
         for base, part in zip(self.base, self.state, strict=True):
             base[:] = part
 
@@ -123,8 +131,9 @@ class ResidentTrainer:
         count = len(features) * outputs + outputs
         change, before = np.empty(width * count, np.float32), np.empty(width * count, np.float32)
         weigh_changes(
-            *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, change, before
-        )
+            *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, self._private,
+            change, before,
+        )  # fmt: skip
         if width * count * 8 >= size * width * 4:
             whole = np.zeros(size * width, np.float32)
             scatter(whole, features, outputs, width, size, change)
