@@ -167,9 +167,9 @@ def test_what_a_rule_derives_from_its_other_memory_is_not_sent_and_not_overwritt
 
 
 def test_ftrl_comes_as_far_with_a_server_as_alone(data) -> None:
-    problem, options = Linear(data, l2=1e-5), {"rule": "ftrl", "budget": 4}
+    problem, options = Linear(data, l2=1e-3), {"rule": "ftrl", "budget": 4}
     run = minimise(problem, strategy=ParameterServer(2), runtime=Local(), **options)
-    assert run.objective < 1.1 * minimise(problem, strategy=Hogwild(1), **options).objective
+    assert run.objective < 1.002 * minimise(problem, strategy=Hogwild(1), **options).objective
 
 
 def test_sparse_vectors_are_merged_cut_and_joined() -> None:
@@ -246,7 +246,7 @@ def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, t
     run = train(second, True)
     assert not exchanges(run)
     assert [record["epoch"] for record in run.history][-1] == 4
-    assert run.objective < 1.1 * minimise(problem, strategy=Hogwild(1), **options).objective
+    assert run.objective < 1.2 * minimise(problem, strategy=Hogwild(1), **options).objective
 
 
 def test_with_an_l1_penalty_workers_exchange_as_in_the_textbook_so_that_zeros_stay_zeros(data) -> None:
