@@ -14,7 +14,8 @@ from benchmarks import results, show
 BENCHMARKS = (
     "startup", "whole_fit", "whole_minimise", "sklearn_suite", "busy", "lost_updates", "parser", "one_core", "roofline",
     "scaling", "convergence", "peers", "modules", "gpu", "large_batch", "synchronous", "messages", "replay",
-    "cluster_pays", "ray_calls", "ray_slow_worker", "hosts", "ratings", "real_ratings", "interactions", "sparse_mlp",
+    "cluster_pays", "scale_out", "ray_calls", "ray_slow_worker", "hosts", "ratings", "real_ratings", "interactions",
+    "sparse_mlp",
 )  # fmt: skip
 
 

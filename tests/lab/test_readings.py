@@ -17,6 +17,7 @@ from hogwild.lab.experiments import (
     delays,
     one_pass,
     paper,
+    scale_out,
     schedules,
     sparse_networks,
     strategies,
@@ -252,6 +253,9 @@ def fabricated(name: str, seeds: int):
         "delays": {"excess": 0.1, "test_loss": 1.0, "staleness": 3.0, "staleness_p95": 5.0, "seconds": 1.0},
         "batch_size": {"test_error": 0.05, "loss": 0.1, "epoch_seconds": 1.0},
         "schedules": {"objective": 0.4, "test_loss": 0.5, "excess": 0.1, "smaller_steps": 1, **curve},
+        "scale_out": {
+            "seconds": 1.0, "node_seconds": 4.0, "bytes": 1e4, "epochs": 1.5, "idle": 0.2, "interval": 100.0,
+        },
         "strategies": {"excess": 0.1, "test_loss": 0.5, "seconds": 1.0, "bytes": 1e4, "idle": 0.2, "staleness": 1.0},
         "topologies": {
             "consensus": 0.1, "bytes": 1e4, "simulated_seconds": 1.0, "train_loss": 0.2, "test_loss": 0.3,
@@ -288,7 +292,7 @@ def fabricated(name: str, seeds: int):
     ]  # fmt: skip
 
 
-READ = (delays, batch_size, schedules, strategies, topologies, one_pass, paper, sparse_networks, compare)
+READ = (delays, batch_size, scale_out, schedules, strategies, topologies, one_pass, paper, sparse_networks, compare)
 WRONG = re.compile(r"\bnan\b|\binf\b|unknown|\b1 workers|\b1 cores|: \.|\(\)| less \.|ring less ring|: unknown")
 
 

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import hogwild
 from hogwild import Linear, Local, ParameterServer, Simulator, minimise
 from hogwild.errors import DataError, ParameterError
 from hogwild.messaging.trace import NodeTrace, Trace
+from hogwild.runtimes.messaging.injected_faults import Link
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +77,36 @@ def test_what_is_no_trace_is_refused(problem, tmp_path):
             Trace.load(tmp_path / "trace.json")
     with pytest.raises(ParameterError, match="no bursts of worker-1"):
         descended(problem, Simulator.replay(Trace({"worker-0": NodeTrace(bursts=[(1.0, 10)])})))
+
+
+def test_a_replay_exchanges_as_often_as_the_run_that_chose(tmp_path):
+    random = np.random.default_rng(0)
+    X = sparse.random(4_000, 300, 0.05, "csr", np.float32, random)
+    problem = hogwild.Linear((X, np.sign(X @ random.standard_normal(300) + 0.01)), l2=1e-4)
+    asked = problem, "adagrad", 0.5, hogwild.ParameterServer(2)
+    run = hogwild.minimise(*asked, hogwild.Local(record=True), budget=2)
+    run.trace.save(tmp_path / "trace.json")
+    trace = Trace.load(tmp_path / "trace.json")
+    (chosen,) = [event["updates"] for event in run.events if event["event"] == "exchanges"]
+    assert trace.interval == chosen
+    again = hogwild.minimise(*asked, hogwild.Simulator.replay(trace), budget=2)
+    pushes = [one.traffic["kinds"]["Push"]["messages"] for one in (run, again)]
+    assert pushes[1] == pytest.approx(pushes[0], rel=0.2)
+    assert again.objective == pytest.approx(run.objective, rel=0.05)
+
+
+def test_a_simulated_run_chooses_rare_exchanges_on_a_slow_network():
+    random = np.random.default_rng(0)
+    X = sparse.random(2_000, 300, 0.05, "csr", np.float32, random)
+    problem = hogwild.Linear((X, np.sign(X @ random.standard_normal(300) + 0.01)), l2=1e-4)
+
+    def interval(**options):
+        runtime = hogwild.Simulator(1e-4, **options)
+        run = hogwild.minimise(problem, "adagrad", 0.5, hogwild.ParameterServer(4), runtime, budget=1)
+        return [event["updates"] for event in run.events if event["event"] == "exchanges"]
+
+    assert interval() == []
+    (quick,), (slow,) = interval(intervals="chosen", link=Link(1e-6)), interval(intervals="chosen", link=Link(1e-2))
+    assert 1 <= quick < slow <= 500
+    with pytest.raises(ParameterError, match="'intervals' parameter must be one of"):
+        hogwild.Simulator(intervals="often")

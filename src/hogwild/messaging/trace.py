@@ -67,10 +67,12 @@ class Trace:
     """
 
     nodes: Mapping[str, NodeTrace]
+    interval: int | None = None  # Updates between two exchanges, if the run chose them.
 
     def save(self, path: str | Path) -> None:
         """Write the trace to a file, as JSON."""
-        whole = {"format": FORMAT, "participants": {name: vars(node) for name, node in self.nodes.items()}}
+        nodes = {name: vars(node) for name, node in self.nodes.items()}
+        whole = {"format": FORMAT, "interval": self.interval, "participants": nodes}
         write_file(path, json.dumps(whole).encode())
 
     @classmethod
@@ -80,7 +82,9 @@ class Trace:
             whole = json.loads(Path(path).read_bytes())
             if whole["format"] != FORMAT:
                 raise KeyError("format")
-            return cls({name: _node_trace(entry) for name, entry in whole["participants"].items()})
+            nodes = {name: _node_trace(entry) for name, entry in whole["participants"].items()}
+            interval = whole.get("interval")
+            return cls(nodes, None if interval is None else int(interval))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError("this is no trace of a run", path=path, remedy="Trace.save writes them.") from error
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from hogwild.delays import NONE, DelayOption, DelayStream, delayed_workers
 from hogwild.errors import ParameterError
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.runtimes.messaging.injected_faults import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCosts:
+    """Mean costs of a simulated run, in seconds and bytes a second."""
+
+    update: float
+    message: float  # latency of a push and a pull, and the handling of both
+    handling: float  # handling of one message
+    bandwidth: float
 
 
 class Runtime:
@@ -55,6 +66,21 @@ class Runtime:
     def delay_streams(self, seed: int, workers: int) -> list[DelayStream] | None:
         """Return the delays of each worker's updates; None if no worker waits."""
         return [DelayStream(self.delay, seed, worker) for worker in range(workers)] if self.delays_workers else None
+
+    @property
+    def chooses_intervals(self) -> bool:
+        """Whether a run chooses the updates between two exchanges if the user has not, or takes the textbook's."""
+        return True
+
+    @property
+    def recorded_interval(self) -> int | None:
+        """The updates between two exchanges of the recorded run that this one repeats; None without one."""
+        return None
+
+    @property
+    def simulated_costs(self) -> SimulatedCosts | None:
+        """The seconds that updates and exchanges take in a simulated run; None in a real one, which measures them."""
+        return None
 
     @property
     def run_ahead(self) -> int:

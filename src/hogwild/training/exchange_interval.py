@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hogwild.messaging.deltas import Floats, add, change, plus
 from hogwild.messaging.job import LocalTrainer
 from hogwild.messaging.protocol import Train, Trained
+from hogwild.runtimes.runtime import SimulatedCosts
 
 # Share of a worker's time that exchanges may take, and the least number of exchanges of a worker in an epoch whatever
 # they take. With fewer, workers learn less from each other.
@@ -60,12 +61,31 @@ def choose_interval(
     adding = _seconds_to_add(start, trained)
     exchange = once + adding + message_seconds
     update = max(1e-9, (all_of_them - once) / timed)
-    usual = min(exchange / (SHARE * update), share // LEAST_EXCHANGES)
-    slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if exchange > SLOW else 0.0
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
-    busy = min(sums / update, share // FEW_EXCHANGES)
-    return ExchangeInterval(max(1, round(max(usual, slow, busy))), update, exchange)
+    return _chosen(share, update, exchange, sums)
+
+
+def simulated_interval(
+    trainer: LocalTrainer, start: Floats, workers: int, rows: int, costs: SimulatedCosts, servers: int = 1
+) -> ExchangeInterval:
+    """Choose an interval from the costs of a simulated run; the size of a change is that of a burst."""
+    share = max(1, rows // workers)
+    trainer.warm_up(start)
+    trained = trainer.burst(Train(start, (0, workers), 0, max(1, share // LEAST_EXCHANGES), 0, workers))
+    size = (change(start, trained.values) if trained.change is None else trained.change).nbytes
+    exchange = costs.message + 2 * size / costs.bandwidth
+    # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.
+    each = 2 * costs.handling + min(workers * size, start.nbytes) / costs.bandwidth
+    return _chosen(share, costs.update, exchange, workers * each / servers)
+
+
+def _chosen(share: int, update: float, exchange: float, busy: float) -> ExchangeInterval:
+    """Return the interval for the seconds of an update, of an exchange, and of a server for those of all workers."""
+    usual = min(exchange / (SHARE * update), share // LEAST_EXCHANGES)
+    slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if exchange > SLOW else 0.0
+    crowded = min(busy / update, share // FEW_EXCHANGES)
+    return ExchangeInterval(max(1, round(max(usual, slow, crowded))), update, exchange)
 
 
 def _seconds_to_add(start: Floats, trained: Trained) -> float:

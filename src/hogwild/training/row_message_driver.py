@@ -22,7 +22,7 @@ from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.change_weights import change_weights
-from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval
+from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval, simulated_interval
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import sampled_rows
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
@@ -83,9 +83,10 @@ def run(job: Job) -> Run:
     state = trained.leave(start)
     config |= {"schedule": repr(schedule), "strategy": repr(job.strategy), "workers": workers, "budget": repr(budget)}
     model = problem.model(problem.from_training_space(rule.values(state), rule), config)
+    trace = None if outcome.trace is None else replace(outcome.trace, interval=keeper.more.get("interval"))
     return Run(
         model, config, keeper.history + epochs(event_log), event_log.events, outcome.reason,
-        problem.from_training_space(state, rule), outcome.seconds, preparing, outcome.trace,
+        problem.from_training_space(state, rule), outcome.seconds, preparing, trace,
     )  # fmt: skip
 
 
@@ -105,11 +106,10 @@ def _trained_problem(job: Job, epochs: int | None, keeper: MessageCheckpointer) 
 def _chooses_interval(job: Job) -> bool:
     """Return whether the run chooses the number of updates between two exchanges.
 
-    In a simulated run exchanges cost what the simulation says. With an L1 penalty exact zeros would be lost, because a
-    change to zero counts in part.
+    With an L1 penalty exact zeros would be lost, because a change to zero counts in part.
     """
     strategy = job.strategy
-    if strategy.period != "auto" or strategy.with_interval(1) is strategy or job.runtime.simulated_time:
+    if strategy.period != "auto" or strategy.with_interval(1) is strategy or not job.runtime.chooses_intervals:
         return False
     assert isinstance(job.problem, RowProblem)
     combines = _state_adds_up(job.rule) or strategy.averages or strategy.mixes
@@ -141,19 +141,10 @@ def _with_interval(
     """
     asked, runtime = job.strategy, job.runtime
     updates = keeper.interval
+    if updates is None and not keeper.resumes and _chooses_interval(job):
+        updates = runtime.recorded_interval or _new_interval(job, make_task, state, event_log)
     if updates is None:
-        if keeper.resumes or not _chooses_interval(job):
-            return job, None
-        # The weights depend on the interval, and the time of an exchange does not depend on them.
-        task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
-        found = choose_interval(
-            task.make_trainer(0), task.start, job.workers, task.epoch, runtime.message_seconds, asked.servers
-        )
-        updates = found.updates
-        event_log.emit(
-            "exchanges", updates=updates, update_seconds=found.update_seconds,
-            exchange_seconds=found.exchange_seconds, message=found.message,
-        )  # fmt: skip
+        return job, None
     keeper.more["interval"] = updates
     weighs = asked.weighs_changes and asked.combine is None and _state_adds_up(job.rule)
     # A server that takes the mean divides by the number of workers itself. The changes of workers that keep their
@@ -161,6 +152,23 @@ def _with_interval(
     mean = asked.averages and not _keeps_parameters(job)
     weights = change_weights(problem, state, job.workers, updates, mean) if weighs else None
     return replace(job, strategy=asked.with_interval(updates)), weights
+
+
+def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, event_log: EventLog) -> int:
+    """Choose the number of updates between two exchanges."""
+    asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
+    # The weights depend on the interval, and the time of an exchange does not depend on them.
+    task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
+    given = task.make_trainer(0), task.start, job.workers, task.epoch
+    if costs is None:
+        found = choose_interval(*given, runtime.message_seconds, asked.servers)
+    else:
+        found = simulated_interval(*given, costs, asked.servers)
+    event_log.emit(
+        "exchanges", updates=found.updates, update_seconds=found.update_seconds,
+        exchange_seconds=found.exchange_seconds, message=found.message, **({} if costs is None else {"at": 0.0}),
+    )  # fmt: skip
+    return found.updates
 
 
 def task_of_rows(

@@ -20,6 +20,7 @@ NAMES = (
     "topologies",
     "batch-size",
     "strategies",
+    "scale-out",
     "sparse-networks",
     "paper",
 )

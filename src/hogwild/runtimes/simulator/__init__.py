@@ -6,13 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hogwild.delays import Delay, DelayOption, check_by_worker, delayed_workers, named, per_worker
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.messaging.trace import Trace
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.messaging.injected_faults import Fault, Link, checked
-from hogwild.runtimes.runtime import Runtime
+from hogwild.runtimes.runtime import Runtime, SimulatedCosts
 from hogwild.runtimes.simulator.event_loop import EventLoop
+
+INTERVALS = ("textbook", "chosen")
+DRAWS = 256  # durations of which the mean is taken to choose an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,9 @@ class Simulator(Runtime):
     handling_time : float, str or Delay, default 0.0
         Duration of a node's reaction to one message, in seconds or as a distribution. A node handles one message at a
         time.
+    intervals : {"textbook", "chosen"}, default "textbook"
+        Updates between two exchanges of a strategy with ``push_every="auto"`` or ``period="auto"``: those of the
+        paper that the strategy is from, or those that suit the simulated costs, as in a real run.
     trace : Trace, optional
         Durations recorded by ``Local(record=True)``. They replace ``compute_time``, ``delay``, ``link`` and
         ``handling_time``.
@@ -66,6 +74,7 @@ class Simulator(Runtime):
     detection_delay: float = 1.0
     stall_timeout: float = 1e6
     handling_time: Delay | float | str = 0.0
+    intervals: str = "textbook"
     trace: Trace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +87,8 @@ class Simulator(Runtime):
             raise invalid_parameter("link", "Link(latency, bandwidth, loss, duplication, reordering)", self.link)
         if not 0 <= self.detection_delay < math.inf:
             raise invalid_parameter("detection_delay", "a number of seconds", self.detection_delay)
+        if self.intervals not in INTERVALS:
+            raise invalid_parameter("intervals", "one of 'textbook', 'chosen'", self.intervals)
         if not self.stall_timeout > 0:
             raise invalid_parameter("stall_timeout", "a positive number of seconds", self.stall_timeout)
 
@@ -111,9 +122,29 @@ class Simulator(Runtime):
     def run_ahead(self) -> int:
         """The most pushes of a worker while a pull is on its way: many, so that latency becomes staleness.
 
-        A replay has those of the real run that it repeats.
+        A replay, and a run that chooses its intervals, have those of a real run.
         """
-        return 1024 if self.trace is None else 1
+        return 1024 if self.trace is None and not self.chooses_intervals else 1
+
+    @property
+    def chooses_intervals(self) -> bool:
+        """Whether a run chooses the updates between two exchanges, or repeats those of a run that did."""
+        return self.intervals == "chosen" or self.recorded_interval is not None
+
+    @property
+    def recorded_interval(self) -> int | None:
+        """The updates between two exchanges of the recorded run that this one repeats; None without one."""
+        return None if self.trace is None else self.trace.interval
+
+    @property
+    def simulated_costs(self) -> SimulatedCosts:
+        """The mean seconds of updates and exchanges."""
+        trial = np.random.default_rng(0)
+        update, latency, handling = (
+            float(np.mean([named(delay).draw(trial, 0, k) for k in range(DRAWS)]))
+            for delay in (self.compute_time, self.link.latency, self.handling_time)
+        )
+        return SimulatedCosts(max(update, 1e-12), 2 * latency + 2 * handling, handling, self.link.bandwidth)
 
     @property
     def mentioned_workers(self) -> set[int]:
