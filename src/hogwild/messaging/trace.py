@@ -30,6 +30,7 @@ class NodeTrace:
     waking: Times = field(default_factory=dict)
     latencies: Times = field(default_factory=dict)  # Seconds from the sending of a message to its handling.
     handling: Times = field(default_factory=dict)  # Seconds that the handling of each event took.
+    evaluations: list[float] = field(default_factory=list)  # Seconds from each request of an evaluation to its result.
 
     def received(self, kind: str, sent: float, arrived: float, free: float, now: float) -> None:
         """Record a message that the node begins to handle.
@@ -109,7 +110,10 @@ def _node_trace(entry: dict[str, Any]) -> NodeTrace:
         for name in ("ways", "waking", "latencies", "handling")
     ]
     bursts = [(float(seconds), int(terms)) for seconds, terms in entry["bursts"]]
-    return NodeTrace([float(start) for start in entry["starts"]], bursts, *times)
+    evaluations = [float(seconds) for seconds in entry.get("evaluations", ())]
+    found = NodeTrace([float(start) for start in entry["starts"]], bursts, *times)
+    found.evaluations = evaluations
+    return found
 
 
 def _figures(seconds: list[float]) -> dict[str, float]:
@@ -146,6 +150,12 @@ class TraceReplay:
     def handling(self, name: str, kind: str) -> float:
         """Return the seconds that an idle node takes to wake up for an event and to react."""
         return self._next("waking", name, kind) + self._next("handling", name, kind)
+
+    def evaluation(self, name: str) -> float:
+        """Return the seconds of a node's next evaluation."""
+        node = self._nodes.get(name)
+        times = node.evaluations if node is not None else []
+        return times[self._turn("evaluation", name, "", len(times))] if times else 0.0
 
     def longest(self) -> tuple[float, float]:
         """Return the seconds of the longest transmission, and of the longest wake-up and reaction together."""

@@ -21,6 +21,7 @@ from hogwild.messaging.protocol import (
     Action,
     Emit,
     Evaluate,
+    Evaluated,
     Event,
     Finish,
     Persist,
@@ -101,6 +102,7 @@ class Actor:
         self._count = self._sent = 0
         self._idle_since = 0.0  # time since which the thread has been idle, in seconds
         self._tasks: deque[Train] = deque()
+        self._asked: dict[int, float] = {}  # times at which evaluations were requested, by their numbers
         self._acks: deque[Received] = deque()
         self._random = np.random.default_rng([seed, incarnation, *name.encode()])
         self._number = number_of(name) if trainer is not None else -1
@@ -195,6 +197,8 @@ class Actor:
     def _record(self, node_trace: NodeTrace, event: Event, sent: float, arrived: float, began: float) -> None:
         """Record the durations of a reaction in the trace."""
         kind = type(event).__name__
+        if isinstance(event, Evaluated):
+            node_trace.evaluations.append(began - self._asked.pop(event.number, began))
         if isinstance(event, Received):
             kind = type(event.envelope.body).__name__
             node_trace.received(kind, sent, arrived, self._idle_since, began)
@@ -237,6 +241,8 @@ class Actor:
         elif isinstance(action, Persist):
             self.environment.persist(self.name, action.what)
         elif isinstance(action, Evaluate):
+            if self.node_trace is not None:
+                self._asked[action.number] = now()
             self.environment.evaluate(self, action)
         elif isinstance(action, Emit):
             self.environment.emit(action)

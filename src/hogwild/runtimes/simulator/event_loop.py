@@ -210,7 +210,8 @@ class EventLoop:
             self.persisted[name] = action.what
         elif isinstance(action, Evaluate):
             figures = self.job.measure(action.values, True)
-            self._schedule(self.now, name, self.incarnations[name], Evaluated(action.number, figures))
+            after = 0.0 if self._replay is None else self._replay.evaluation(name)
+            self._schedule(self.now + after, name, self.incarnations[name], Evaluated(action.number, figures))
         elif isinstance(action, Emit):
             self._emit(action)
         elif isinstance(action, SnapshotPart):
