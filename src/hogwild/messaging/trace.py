@@ -105,15 +105,14 @@ class Trace:
 
 
 def _node_trace(entry: dict[str, Any]) -> NodeTrace:
-    times = [
+    ways, waking, latencies, handling = (
         {str(kind): [float(second) for second in seconds] for kind, seconds in entry[name].items()}
         for name in ("ways", "waking", "latencies", "handling")
-    ]
+    )
     bursts = [(float(seconds), int(terms)) for seconds, terms in entry["bursts"]]
     evaluations = [float(seconds) for seconds in entry.get("evaluations", ())]
-    found = NodeTrace([float(start) for start in entry["starts"]], bursts, *times)
-    found.evaluations = evaluations
-    return found
+    starts = [float(start) for start in entry["starts"]]
+    return NodeTrace(starts, bursts, ways, waking, latencies, handling, evaluations)
 
 
 def _figures(seconds: list[float]) -> dict[str, float]:

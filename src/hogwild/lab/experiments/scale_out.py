@@ -102,10 +102,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
     for name in plain.values("strategy"):
         best = best_nodes(plain, strategy=name)
         if best is None:
-            findings.append(Finding(f"With {name} no number of nodes came to the loss in {MOST_EPOCHS} epochs."))
+            findings.append(Finding(f"{_title(name)}: no number of nodes came to the loss in {MOST_EPOCHS} epochs."))
             continue
         alone, many = (plain.mean("seconds", strategy=name, nodes=nodes) for nodes in (1, best))
-        told = f"With {name}, {counted(best, 'node')} came to the loss soonest, in {many} s"
+        told = f"{_title(name)}: {counted(best, 'node')} came to the loss soonest, in {many} s"
         if alone.count and best > 1:
             times = alone.value / many.value
             told += f", {times:.1f} times as fast as one, for {best / times:.1f} times the node-seconds"
@@ -138,6 +138,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
         ),
     ]  # fmt: skip
     return findings, parts
+
+
+def _title(name: str) -> str:
+    return name[0].upper() + name[1:]
 
 
 def _of_networks(results: Results) -> list[Finding]:
