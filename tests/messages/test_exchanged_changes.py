@@ -13,7 +13,7 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
 from hogwild.messaging.protocol import Train
 from hogwild.rules import FTRL, AdaGrad
-from hogwild.runtimes.messaging.injected_faults import Crash
+from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.schedules import Constant
 from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.training import resident_trainer
@@ -46,16 +46,26 @@ def exchanges(run: Any) -> list[Any]:
 # How often
 
 
-@pytest.mark.parametrize(
-    ("strategy", "worse"), [(ParameterServer(2), 1.2), (LocalSGD(2), 1.2), (AllToAll(2, synchronous=False), 1.2)]
-)
-def test_a_run_chooses_how_often_workers_exchange_and_comes_as_far_as_one_worker(data, strategy, worse) -> None:
-    problem, options = Linear(data, l2=1e-5), {"rule": "adagrad", "budget": 3}
-    run = minimise(problem, strategy=strategy, runtime=Local(), **options)
+STRATEGIES = [ParameterServer(2), LocalSGD(2), AllToAll(2, synchronous=False)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_a_run_chooses_how_often_workers_exchange(data, strategy) -> None:
+    run = minimise(Linear(data, l2=1e-5), strategy=strategy, runtime=Local(), rule="adagrad", budget=3)
     (told,) = exchanges(run)
     assert 1 <= told["updates"] <= 30_000 // 2 // 16
     assert told["message"].startswith(f"workers exchange changes every {told['updates']:,} update")
-    assert run.objective < worse * minimise(problem, strategy=Hogwild(1), **options).objective
+    assert run.objective < 0.5 * np.log(2)  # How far it comes depends on what else the machine does.
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_workers_that_exchange_rarely_come_as_far_as_one(data, strategy) -> None:
+    problem, options = Linear(data, l2=1e-5), {"rule": "adagrad", "budget": 3}
+    runtime = Simulator("log-normal:1e-6:0.1", Link(1e-4), intervals="chosen")
+    run = minimise(problem, strategy=strategy, runtime=runtime, **options)
+    (told,) = exchanges(run)
+    assert told["updates"] == 30_000 // 2 // 16
+    assert run.objective < 1.2 * minimise(problem, strategy=Hogwild(1), **options).objective
 
 
 def test_an_interval_that_is_given_is_taken_and_a_simulated_run_has_that_of_the_textbook(data) -> None:
@@ -191,7 +201,7 @@ def test_features_are_numbered_by_frequency_while_they_are_trained(monkeypatch) 
     data = sparse_data(30_000, seed=3)
     problem = Linear(data, l2=1e-5)
     monkeypatch.setattr("hogwild.data.in_memory.InMemoryDataset._is_worth_copying", lambda self, epochs: True)
-    renumbered = RenumberedProblem.of(problem, 0, 3)
+    renumbered = RenumberedProblem.of(problem, AdaGrad(), 0, 3)
     assert renumbered.by_rank is not None
     assert (np.diff(renumbered.problem.source.frequencies()) <= 0).all()
     state = problem.start(AdaGrad())
@@ -203,6 +213,24 @@ def test_features_are_numbered_by_frequency_while_they_are_trained(monkeypatch) 
     assert last["test_loss"] == pytest.approx(last["loss"], rel=1e-5)
     margins = data[0] @ run.model.weights[:, 0] + run.model.intercept[0]
     assert np.log1p(np.exp(-data[1] * margins)).mean() == pytest.approx(last["loss"], rel=1e-4)
+
+
+def test_features_that_no_row_has_take_no_part(monkeypatch) -> None:
+    X, y = sparse_data(30_000, seed=3)
+    wide = sp.csr_matrix((X.data, 50 * X.indices, X.indptr), shape=(30_000, 100_000))
+    monkeypatch.setattr("hogwild.data.in_memory.InMemoryDataset._is_worth_copying", lambda self, epochs: True)
+    problem = Linear((wide, y), l2=1e-5)
+    renumbered = RenumberedProblem.of(problem, AdaGrad(), 0, 3)
+    assert renumbered.problem.data.n_features == len(renumbered.by_rank) < 2_001
+    state = problem.start(AdaGrad())
+    for back, usual in zip(renumbered.leave(renumbered.enter(state)), state, strict=True):
+        np.testing.assert_array_equal(back, usual)
+    run = minimise(problem, "adagrad", strategy=ParameterServer(2), runtime=Local(), budget=3, test=(wide, y))
+    last = run.history[-1]
+    assert run.model.weights.shape == (100_000, 1)
+    assert last["test_loss"] == pytest.approx(last["loss"], rel=1e-5)
+    margins = wide @ run.model.weights[:, 0] + run.model.intercept[0]
+    assert np.log1p(np.exp(-y * margins)).mean() == pytest.approx(last["loss"], rel=1e-4)
 
 
 # When something goes wrong

@@ -255,6 +255,10 @@ class InMemoryDataset(Dataset):
         mixed = np.random.default_rng(seed).permutation(self._numbers)
         return self._part(self.rows, np.sort(mixed[:kept])), self._part(self.rows, np.sort(mixed[kept:]))
 
+    def with_features(self, number: int) -> InMemoryDataset:
+        """Return the same rows with another number of features, which must be above all features of the rows."""
+        return self._part(replace(self.rows, features=number), self.ids)
+
     def with_labels(self, encode: Callable[[Array], Array]) -> InMemoryDataset:
         """Return the same rows with labels that have passed through ``encode`` once."""
         if self.ids is None:

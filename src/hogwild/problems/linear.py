@@ -277,16 +277,20 @@ class Linear(RowProblem):
         return FeatureTiers(found, bounds, curvature * eigenvalues(few, found.ranks, bounds))
 
     def renumbered(self, seed: int, epochs: float) -> tuple[Linear, Array] | None:
-        """Return the problem on a copy of its rows in which features are numbered by frequency, and their order."""
+        """Return the problem on a copy of its rows in which features are numbered by frequency, and their order.
+
+        Features that no row has are left out.
+        """
         if not (self.has_sparse_terms and isinstance(self.source, InMemoryDataset) and self.sampling == Split()):
             return None
-        found = ranking(self.source.frequencies())
+        counts = self.source.frequencies()
+        found, present = ranking(counts), max(1, int(np.count_nonzero(counts)))
         copied = self.source.laid_out(seed, epochs, found.ranks)
         if copied is None:
             return None
-        other = self._with(copied, None)
+        other = self._with(copied.with_features(present), None)
         other._class_weights = self._class_weights
-        return other, found.features
+        return other, found.features[:present]
 
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""

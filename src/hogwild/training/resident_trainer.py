@@ -19,6 +19,7 @@ from hogwild.kernels.touched_parameters import (
     weigh_changes,
     write_indices,
 )
+from hogwild.messaging import deltas
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
 from hogwild.messaging.places import Places
 from hogwild.messaging.protocol import Train, Trained
@@ -61,6 +62,7 @@ class ResidentTrainer:
 
     def warm_up(self, start: Floats) -> None:
         """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
+        deltas.warm_up()
         shard = 0, self.rows.workers
         change = self.burst(Train(start, shard, 0, 1, 0, 1)).change
         self.burst(Train(None, shard, 0, 1, 0, 1, received=change))

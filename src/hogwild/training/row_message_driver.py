@@ -93,10 +93,11 @@ def run(job: Job) -> Run:
 def _trained_problem(job: Job, epochs: int | None, keeper: MessageCheckpointer) -> RenumberedProblem:
     """Return the problem as it is trained; a resumed run has the numbers of features that it had before."""
     assert isinstance(job.problem, RowProblem)
-    usual = not job.runtime.simulated_time and job.options.shuffle
-    found = RenumberedProblem(job.problem, None)
+    # Parameters to begin from may be those of features that no row has, which a renumbered problem leaves out.
+    usual = not job.runtime.simulated_time and job.options.shuffle and job.options.init is None
+    found = RenumberedProblem(job.problem)
     if keeper.renumbered if keeper.resumes else usual:
-        found = RenumberedProblem.of(job.problem, job.options.seed, epochs)
+        found = RenumberedProblem.of(job.problem, job.rule, job.options.seed, epochs)
     if keeper.renumbered and found.by_rank is None:
         raise CheckpointError("The run had a copy of its rows, for which there is too little memory now: free some.")
     keeper.more["renumbered"] = found.by_rank is not None

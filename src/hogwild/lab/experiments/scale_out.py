@@ -8,7 +8,7 @@ from typing import Any
 from hogwild.data.generate import kind
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.delays import Slowed
-from hogwild.lab.experiment import Experiment, Point, Results, counted, diverged_runs, each, grid, stable_run
+from hogwild.lab.experiment import Experiment, Point, Results, counted, diverged_runs, each, grid, reached, stable_run
 from hogwild.lab.report_model import Chart, Finding, Part, Table
 from hogwild.problems.linear import Linear
 from hogwild.runtimes import Simulator
@@ -131,8 +131,10 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
             f"All strategies, {USUAL_GIGABITS} Gbit/s",
             ("strategy", "nodes", "updates between exchanges", "epochs", "seconds", "node-seconds", "bytes", "idle"),
             tuple(
-                (name, str(nodes), *(str(plain.mean(figure, strategy=name, nodes=nodes)) for figure in
-                 ("interval", "epochs", "seconds", "node_seconds", "bytes", "idle")))
+                (name, str(nodes), str(plain.mean("interval", strategy=name, nodes=nodes)),
+                 *(reached(plain, figure, strategy=name, nodes=nodes) for figure in
+                   ("epochs", "seconds", "node_seconds", "bytes")),
+                 str(plain.mean("idle", strategy=name, nodes=nodes)))
                 for name in plain.values("strategy") for nodes in plain.where(strategy=name).values("nodes")
             ),
         ),
