@@ -26,7 +26,7 @@ RECORDS = 8  # records in an epoch
 WIDER, ROW_SECONDS = 500, 1e-3
 LATENCY, HANDLING = 5e-5, 2e-5  # seconds of a message on its way, and of a node that handles one
 GIGABIT = 1.25e8  # bytes a second
-SLOW_NODES, SLOW = 50, 4.0  # one node of so many is a straggler, and so many times as slow
+SLOW_NODES, SLOW = 50, 4.0  # nodes among which one is a straggler, and the factor of its time
 NODES_PER_SERVER = 64
 # Mean node-seconds between two crashes. Large clusters have one in some thousand node-hours; a run here is short, and
 # would see none.
