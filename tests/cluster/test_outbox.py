@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("msgpack", reason="pip install 'hogwild[ray]'")
 
-from hogwild.messaging.messages import Ack, Envelope, JoinReply, Progress, Pull
+from hogwild.messaging.messages import Ack, Envelope, JoinReply, Pull
 from hogwild.runtimes.ray import batching_sender
 from hogwild.runtimes.ray.batching_sender import BatchingSender
 from hogwild.runtimes.ray.state_replication import EVERY, StateReplicator
@@ -69,30 +69,13 @@ def test_receipts_do_not_wait_for_ever():
     assert wire.sender.pending.is_set()
     wire.wait()
     assert wire.calls == []
-    wire.wait(batching_sender.MAX_PATIENCE)
+    wire.wait(batching_sender.MAX_ACK_DELAY)
     assert wire.calls == [("a handle", [Ack(1, 0)])]
     assert not wire.sender.pending.is_set()
     for received in range(batching_sender.MAX_WAITING_ACKS):
         wire.sender.put(message(Ack(received, 0)))
         wire.sender.after_reaction()
     assert len(wire.calls) == 2
-
-
-def test_progress_waits_for_another_message_but_not_for_ever():
-    wire, report = Wire(), Progress(0, 1, 1, 0.5, 1, 0.1)
-    wire.sender.put(message(report))
-    wire.sender.after_reaction()
-    assert wire.calls == []
-    wire.sender.put(message(Pull(1), 1))
-    wire.sender.after_reaction()
-    assert wire.calls == [("a handle", [report, Pull(1)])]
-    wire.sender.put(message(report, 2))
-    wire.sender.after_reaction()
-    wire.wait()
-    assert len(wire.calls) == 1
-    assert not wire.sender.awaited()
-    wire.wait(batching_sender.MAX_PATIENCE)
-    assert wire.calls[1:] == [("a handle", [report])]
 
 
 def test_what_is_short_waits_for_more_while_calls_are_answered_slowly():

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hogwild.messaging.messages import Ack, Envelope, Progress
+from hogwild.messaging.messages import Ack, Envelope
 from hogwild.runtimes.ray.wire_codec import Parts, encode_envelopes
 
 WINDOW = 16  # maximal number of unanswered calls to one destination
@@ -31,10 +31,9 @@ MOST_TOGETHER = 256  # maximal number of messages in one call
 # messages (``WINDOW`` of the reliable channel) above which the other node starts no burst.
 MAX_WAITING_ACKS = 32
 MAX_DELAY = 0.02  # maximal seconds that a message waits while the window has room
-# Maximal seconds that acknowledgements and ``PATIENT`` messages wait for another message to the same destination. A
-# call costs sender and receiver about a millisecond each.
-MAX_PATIENCE = 0.1
-PATIENT = (Progress,)
+# Maximal seconds that acknowledgements wait for a message to the same destination. A call costs sender and receiver
+# about a millisecond each.
+MAX_ACK_DELAY = 0.1
 POLL_INTERVAL = 0.001  # seconds between two queries for answered calls; a query costs as much as a short message
 
 Call = Callable[[Any, Parts], Any]  # (handle, pieces of bytes) -> reference of the call
@@ -52,7 +51,6 @@ class _Destination:
     last_poll: float = -POLL_INTERVAL  # time of the last query for answered calls
     ack: Envelope | None = None  # the last acknowledgement, which includes all earlier ones
     acks: int = 0  # acknowledgements that ``ack`` combines
-    urgent: bool = False  # whether one of the waiting messages is not patient
     calls: list[Any] = field(default_factory=list)  # unanswered calls, oldest first
 
 
@@ -60,7 +58,7 @@ class BatchingSender:
     """Sends the messages of one actor in batches, each batch as one call.
 
     The thread that ends a reaction makes the calls of that reaction. The sender thread makes the calls that had to wait
-    for an answer, and those of patient messages.
+    for an answer, and those of acknowledgements alone.
 
     Parameters
     ----------
@@ -93,7 +91,7 @@ class BatchingSender:
             self._destinations.pop(name, None)
 
     def put(self, envelope: Envelope) -> None:
-        """Queue a message until the end of the reaction; a patient one may wait up to ``MAX_PATIENCE`` seconds."""
+        """Queue a message until the end of the reaction; an acknowledgement may wait up to ``MAX_ACK_DELAY``."""
         with self._lock:
             destination = self._destinations.get(envelope.to)
             if destination is None:
@@ -109,7 +107,6 @@ class BatchingSender:
             else:
                 destination.waiting.append(envelope)
                 destination.size += envelope.nbytes
-                destination.urgent |= not isinstance(envelope.body, PATIENT)
             self._touched.add(envelope.to)
 
     def after_reaction(self) -> None:
@@ -119,14 +116,14 @@ class BatchingSender:
                 destination = self._destinations.get(name)
                 if destination is None:
                     continue
-                if (destination.urgent or destination.acks >= MAX_WAITING_ACKS) and not self._should_wait(destination):
+                if (destination.waiting or destination.acks >= MAX_WAITING_ACKS) and not self._should_wait(destination):
                     self._flush(destination)
                 self._signal(destination)
             self._touched.clear()
 
     def _signal(self, destination: _Destination) -> None:
         """Signal the sender thread if messages or acknowledgements still wait for a destination."""
-        if destination.urgent:
+        if destination.waiting:
             self.blocked.set()
         if destination.waiting or destination.ack is not None:
             self.pending.set()
@@ -147,7 +144,7 @@ class BatchingSender:
     def awaited(self) -> list[Any]:
         """Return for each blocked destination the call whose answer unblocks it. Only the sender thread calls this."""
         with self._lock:
-            destinations = [destination for destination in self._destinations.values() if destination.urgent]
+            destinations = [destination for destination in self._destinations.values() if destination.waiting]
             return [
                 destination.calls[-limit] for destination in destinations
                 if len(destination.calls) >= (limit := _window(destination) if _full(destination) else BUSY + 1)
@@ -160,8 +157,8 @@ class BatchingSender:
         with self._lock:
             for destination in self._destinations.values():
                 destination.last_poll = -POLL_INTERVAL
-                overdue = self._now() - destination.since >= (MAX_DELAY if destination.urgent else MAX_PATIENCE)
-                if overdue or (destination.urgent and not self._should_wait(destination)):
+                overdue = self._now() - destination.since >= (MAX_DELAY if destination.waiting else MAX_ACK_DELAY)
+                if overdue or (destination.waiting and not self._should_wait(destination)):
                     self._flush(destination)
                 self._signal(destination)
 
@@ -196,7 +193,6 @@ def _batch(destination: _Destination) -> list[Envelope]:
         batch.append(destination.waiting.popleft())
         size += batch[-1].nbytes
     destination.size -= size
-    destination.urgent = destination.urgent and bool(destination.waiting)
     return batch
 
 
