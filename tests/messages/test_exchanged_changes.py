@@ -8,14 +8,28 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hogwild import AllToAll, Checkpoints, Hogwild, Linear, Local, LocalSGD, ParameterServer, Simulator, minimise
+from hogwild import (
+    AllToAll,
+    Checkpoints,
+    Hogwild,
+    Linear,
+    Local,
+    LocalSGD,
+    ParameterServer,
+    Simulator,
+    WarmStart,
+    minimise,
+)
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
-from hogwild.messaging.protocol import Train
+from hogwild.messaging.job import RunConfig
+from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, Push
+from hogwild.messaging.protocol import Delivered, PeerJoined, PeerLost, Send, Started, Train
 from hogwild.rules import FTRL, AdaGrad
 from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.schedules import Constant
 from hogwild.strategies.roles.change_log import ChangeLog
+from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.training import resident_trainer
 from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.change_weights import change_weights
@@ -180,6 +194,43 @@ def test_ftrl_comes_as_far_with_a_server_as_alone(data) -> None:
     problem, options = Linear(data, l2=1e-3), {"rule": "ftrl", "budget": 4}
     run = minimise(problem, strategy=ParameterServer(2), runtime=Local(), **options)
     assert run.objective < 1.002 * minimise(problem, strategy=Hogwild(1), **options).objective
+
+
+def test_a_run_goes_on_from_ftrl_whose_strength_is_not_known(data) -> None:
+    problem, options = Linear(data, l2=1e-3), {"rule": "ftrl", "schedule": 0.5}
+    server, alone = {"strategy": ParameterServer(2), "runtime": Local()}, {"strategy": Hogwild(1)}
+    first = minimise(problem, **options, **server, budget=3)
+    assert not first.state[0][:, 3].any()
+    for following in (alone, server):
+        again = minimise(problem, **options, **following, budget=1, init=WarmStart(first.state))
+        assert again.objective < 1.01 * first.objective
+
+
+def test_a_worker_that_comes_back_pulls_what_it_had_pushed_before_it_crashed() -> None:
+    config = RunConfig(2, np.zeros(4, np.float32), 100, 100, resident=True)
+    role = ParameterServerRole(0, 0, 4, config, staleness=0, log=ChangeLog(4, 1_000))
+
+    def deliver(sender: str, body: Any) -> list[Any]:
+        return [action for action in role.react(Delivered(sender, body)) if isinstance(action, Send)]
+
+    def push(place: int) -> Push:
+        return Push(np.eye(4, dtype=np.float32)[place], 0, 0, 0, 1, 1, 0.1)
+
+    list(role.react(Started(None, frozenset({"worker-0", "worker-1"}))))
+    deliver("coordinator", Begin((), 0, 0, ("worker-0", "worker-1")))
+    deliver("worker-1", push(0))
+    list(role.react(PeerLost("worker-1", 0)))
+    list(role.react(PeerJoined("worker-1", 1)))
+    deliver("worker-1", JoinRequest())
+    (reply,) = [action.body for action in deliver("worker-1", Pull(0))]
+    assert not reply.values.any()
+    deliver("worker-1", push(1))
+    deliver("worker-1", PullChanges(1, reply.version))
+    answers = deliver("worker-0", push(2))
+    (changes,) = [action.body for action in answers if isinstance(action.body, ChangesReply)]
+    np.testing.assert_array_equal(changes.change, [1, 0, 1, 0])
+    np.testing.assert_array_equal(role.values, [1, 1, 1, 0])
+    assert set(role.delays) == {"worker-0", "worker-1"}
 
 
 def test_sparse_vectors_are_merged_cut_and_joined() -> None:

@@ -25,6 +25,7 @@ from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.frequent_first import FrequentFirst, frequent_first
 from hogwild.data.shuffle import gather_most, random_permutation
+from hogwild.data.slices import in_slices
 from hogwild.data.statistics import feature_counts
 from hogwild.errors import DataError, ParameterError
 from hogwild.machine import available_bytes, recently_available_bytes
@@ -255,9 +256,18 @@ class InMemoryDataset(Dataset):
         mixed = np.random.default_rng(seed).permutation(self._numbers)
         return self._part(self.rows, np.sort(mixed[:kept])), self._part(self.rows, np.sort(mixed[kept:]))
 
-    def with_features(self, number: int) -> InMemoryDataset:
-        """Return the same rows with another number of features, which must be above all features of the rows."""
-        return self._part(replace(self.rows, features=number), self.ids)
+    def renumbered(self, seed: int, epochs: float, numbers: Array, features: int) -> InMemoryDataset | None:
+        """Return a copy in which features have new numbers below ``features``; None where no copy pays.
+
+        The rows of the copy are in the order in which the epochs of this seed visit them.
+        """
+        copied = self.laid_out(seed, epochs, numbers)
+        if copied is None and self.shuffled and self._in_blocks and _SHARE * self._size <= available_bytes():
+            before = self.rows.indices
+            indices = np.empty_like(before)
+            in_slices(len(indices), lambda part: np.take(numbers, before[part], out=indices[part], mode="clip"))
+            copied = self._part(replace(self.rows, indices=indices), self.ids)
+        return None if copied is None else copied._part(replace(copied.rows, features=features), copied.ids)
 
     def with_labels(self, encode: Callable[[Array], Array]) -> InMemoryDataset:
         """Return the same rows with labels that have passed through ``encode`` once."""

@@ -285,10 +285,10 @@ class Linear(RowProblem):
             return None
         counts = self.source.frequencies()
         found, present = ranking(counts), max(1, int(np.count_nonzero(counts)))
-        copied = self.source.laid_out(seed, epochs, found.ranks)
+        copied = self.source.renumbered(seed, epochs, found.ranks, present)
         if copied is None:
             return None
-        other = self._with(copied.with_features(present), None)
+        other = self._with(copied, None)
         other._class_weights = self._class_weights
         return other, found.features[:present]
 

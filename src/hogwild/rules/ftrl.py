@@ -21,9 +21,12 @@ def ftrl(
 
     The usual form stores the summed gradients less the proximal terms, which is ``-strength * u``. When workers
     overwrite each other, a strength that does not match that sum would move the weight itself. In the form used here,
-    it changes only the size of a step.
+    it changes only the size of a step. A strength of zero after visits is not known, because another node has it, and
+    becomes the one that belongs to the squares.
     """
     before = state[p, 3]
+    if before == 0 and state[p, 4] > 0:
+        before = (constants[0] + sqrt(state[p, 2])) / rate
     squares = state[p, 2] + g * g
     strength = max(before, (constants[0] + sqrt(squares)) / rate)
     visits = state[p, 4] + ONE

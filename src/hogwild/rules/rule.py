@@ -82,7 +82,7 @@ class Rule(ABC):
 
     @property
     def private_columns(self) -> tuple[int, ...]:
-        """The columns of a row that follow from the others and the step size, so that nodes keep their own."""
+        """The columns of a row that nodes do not exchange: ``step`` finds a value where they are zero."""
         return ()
 
     @property

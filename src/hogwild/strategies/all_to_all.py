@@ -38,8 +38,8 @@ class AllToAll(Strategy):
         Whether workers wait for each other after each burst.
     period : int or "auto", default "auto"
         Updates of a worker between two exchanges. With "auto" the run measures what an exchange and an update cost, and
-        chooses an interval at which exchanges take little time. The textbook has 1, as simulated runs and runs of a
-        Module do.
+        chooses an interval at which exchanges take little time. The textbook has 1, as runs of a Module
+        and simulated runs do.
     combine : {"mean", "sum"}, optional
         Combination of the deltas. Left out, it is the mean when synchronous and the sum otherwise.
     compression : str or Compression, optional

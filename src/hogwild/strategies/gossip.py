@@ -45,8 +45,8 @@ class Gossip(Strategy):
         Number of workers. Left out, there is one worker per core.
     period : int or "auto", default "auto"
         Updates of a worker between two exchanges. With "auto" the run measures what an exchange and an update cost, and
-        chooses an interval at which exchanges take little time. The textbook has 1, as simulated runs and runs of a
-        Module do.
+        chooses an interval at which exchanges take little time. The textbook has 1, as runs of a Module
+        and simulated runs do.
     compression : str or Half, optional
         "half" sends parameters in half precision. Left out, they are sent in full.
     within : Strategy or str, optional

@@ -26,8 +26,8 @@ class LocalSGD(Strategy):
         Number of workers. Left out, there is one worker per core.
     period : int or "auto", default "auto"
         Updates of a worker between two averages. With "auto" the run measures what an exchange and an update cost, and
-        chooses an interval at which exchanges take little time. The textbook has 8, as simulated runs and runs of a
-        Module do.
+        chooses an interval at which exchanges take little time. The textbook has 8, as runs of a Module
+        and simulated runs do.
     compression : str or Compression, optional
         Compression of deltas: "half", "top-k:0.01" or an object. Left out, deltas are sent in full.
     within : Strategy or str, optional
@@ -86,8 +86,8 @@ class DiLoCo(Strategy):
         Number of workers. Left out, there is one worker per core.
     period : int or "auto", default "auto"
         Updates of a worker between two outer steps. With "auto" the run measures what an exchange and an update cost,
-        and chooses an interval at which exchanges take little time. The textbook has 32, as simulated runs and runs of
-        a Module do.
+        and chooses an interval at which exchanges take little time. The textbook has 32, as runs of a
+        Module and simulated runs do.
     rate : float, default 0.7
         Step size of the outer step. With ``rate=1`` and ``momentum=0`` the strategy equals :class:`LocalSGD`.
     momentum : float, default 0.9

@@ -55,8 +55,8 @@ class ParameterServer(Strategy):
         with old parameters. The first deltas are less stale, and after a crash of a server a few are more or less so.
     push_every : int or "auto", default "auto"
         Updates of a worker between two pushes. With "auto" the run measures what an exchange and an update cost, and
-        chooses an interval at which exchanges take little time. The textbook has 1, as simulated runs and runs of a
-        Module do.
+        chooses an interval at which exchanges take little time. The textbook has 1, as runs of a Module
+        and simulated runs do.
     pull_every : int, optional
         Updates between two pulls, a multiple of ``push_every``. Left out, it is ``push_every``.
     run_ahead : int, optional

@@ -77,7 +77,8 @@ def simulated_interval(
     exchange = costs.message + 2 * size / costs.bandwidth
     # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.
     each = 2 * costs.handling + min(workers * size, start.nbytes) / costs.bandwidth
-    return _chosen(share, costs.update, exchange, workers * each / servers)
+    busy = 0.0 if trained.change is None else workers * each / servers
+    return _chosen(share, costs.update, exchange, busy)
 
 
 def _chosen(share: int, update: float, exchange: float, busy: float) -> ExchangeInterval:

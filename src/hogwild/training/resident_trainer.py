@@ -66,6 +66,8 @@ class ResidentTrainer:
         shard = 0, self.rows.workers
         change = self.burst(Train(start, shard, 0, 1, 0, 1)).change
         self.burst(Train(None, shard, 0, 1, 0, 1, received=change))
+        for part in self.state:
+            part[:, self._private] = 0
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, and return the change."""
@@ -73,13 +75,16 @@ class ResidentTrainer:
             self._load(train.values)
         if train.received is not None:
             self._add(train.received, 1.0)
-        rates, chunks = self.rows.burst_rates(train), self.rows.chunks(train)
+        rates = self.rows.burst_rates(train)
+        touches_all = train.terms * self._row_length > MANY * len(self._all)
         loss, done = 0.0, 0
-        for chunk in chunks:
+        for chunk in self.rows.chunks(train):
             terms = len(chunk.order)
             loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
             done += terms
-        features = self._touched(chunks)
+            if not touches_all:
+                self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)
+        features = self._all if touches_all else self._places.take()
         step = float(rates.mean()) if len(rates) else 0.0
         change, before = self._take_change(features, self._damping.shares(self.state, train.terms, step))
         self._last = _Undo(train, features, before)
@@ -116,15 +121,6 @@ class ResidentTrainer:
             add_sparse(*state, *base, change.indices, change.values, np.float32(times), both)
         else:
             add_whole(*state, *base, change, np.float32(times), both)
-
-    def _touched(self, chunks: list[Any]) -> Any:
-        """Return the features of the rows of a burst, in ascending order; all features if the rows are many."""
-        terms = sum(len(chunk.order) for chunk in chunks)
-        if terms * self._row_length > MANY * len(self._all):
-            return self._all
-        for chunk in chunks:
-            self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)
-        return self._places.take()
 
     def _take_change(self, features: Any, shares: Floats) -> tuple[Vector, Floats]:
         """Return the weighed change of the touched parameters, and their values before; begin again from the sum."""

@@ -122,6 +122,11 @@ def _state_adds_up(rule: Rule) -> bool:
     return len(rule.initial) == 1 or rule.self_annealing
 
 
+def _weighs_changes(job: Job) -> bool:
+    """Return whether changes are weighed by the number of workers that change the same coordinate."""
+    return job.strategy.weighs_changes and job.strategy.combine is None and _state_adds_up(job.rule)
+
+
 def _keeps_parameters(job: Job) -> bool:
     """Return whether workers keep their parameters between bursts, and exchange only what has changed."""
     assert isinstance(job.problem, RowProblem)
@@ -147,11 +152,10 @@ def _with_interval(
     if updates is None:
         return job, None
     keeper.more["interval"] = updates
-    weighs = asked.weighs_changes and asked.combine is None and _state_adds_up(job.rule)
     # A server that takes the mean divides by the number of workers itself. The changes of workers that keep their
     # parameters are added up.
     mean = asked.averages and not _keeps_parameters(job)
-    weights = change_weights(problem, state, job.workers, updates, mean) if weighs else None
+    weights = change_weights(problem, state, job.workers, updates, mean) if _weighs_changes(job) else None
     return replace(job, strategy=asked.with_interval(updates)), weights
 
 
@@ -159,7 +163,8 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
     # The weights depend on the interval, and the time of an exchange does not depend on them.
-    task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if _keeps_parameters(job) else None)
+    resident = _keeps_parameters(job) and _weighs_changes(job) and job.workers > 1
+    task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if resident else None)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
         found = choose_interval(*given, runtime.message_seconds, asked.servers)

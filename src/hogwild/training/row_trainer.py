@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -70,20 +71,21 @@ class RowSource:
     def _order(self) -> RowOrder:
         return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
 
-    def chunks(self, train: Train) -> list[Chunk]:
-        """Return the terms of a burst; after the last row of the shard's epoch, the next epoch begins."""
+    def chunks(self, train: Train) -> Iterator[Chunk]:
+        """Yield the terms of a burst; after the last row of the shard's epoch, the next epoch begins.
+
+        Rows on disk are read when they are needed, and released after that.
+        """
         (shard, shards), first, left = train.shard, train.first, train.terms
         order, rows = self._order, self.problem.data.n_rows
         size = order.size(shard, shards)
         if size == 0:
             raise ParameterError(f"There are {shards:,} shards and {rows:,} rows: use no more workers than rows.")
-        chunks = []
         while left:
             epoch, place = divmod(first, size)
             chunk = order.chunk(shard, shards, epoch, place, min(left, size - place))
-            chunks.append(chunk)
+            yield chunk
             first, left = first + len(chunk.order), left - len(chunk.order)
-        return chunks
 
     def burst_rates(self, train: Train) -> Floats:
         """Return the step sizes of the terms of a burst."""
@@ -169,7 +171,7 @@ class RowTrainer:
         step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
         return Trained(frozen(values), train.terms, train.terms, loss, step)
 
-    def _together(self, start: Floats, chunks: list[Chunk], rates: Floats) -> tuple[Floats, float]:
+    def _together(self, start: Floats, chunks: Iterable[Chunk], rates: Floats) -> tuple[Floats, float]:
         """Return the start plus the mean of the changes that each row alone would make, and the summed loss."""
         total, loss, done = np.zeros(len(start), np.float64), 0.0, 0
         for chunk in chunks:

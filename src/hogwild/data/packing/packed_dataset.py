@@ -293,7 +293,7 @@ class _Changed:
 
 def _reopened(folder: Path, memory: int | None, checksums: int, bounded: bool, selection: _Selection) -> PackedDataset:
     stored = reopen(folder, memory, checksums)
-    stored.bounded |= bounded  # All processes of a run read the rows in the same way.
+    stored.bounded = bounded  # All processes of a run read the rows in the same way.
     return PackedDataset.__new__(PackedDataset)._initialise(stored, selection)
 
 

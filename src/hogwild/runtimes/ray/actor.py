@@ -279,8 +279,6 @@ class RayActor:
             if self.name == COORDINATOR:
                 context.evaluator = Evaluator(self.job.measure, context.evaluated, context.fail)
                 context.evaluator.thread.start()
-                if self.job.config.resident:
-                    self.job.measure(self.job.config.start, False)
             elif self._number >= 0:
                 self._trainer = self.job.make_trainer(self._number)
                 # Otherwise the first burst includes compilation, and its delta has the largest staleness.
@@ -288,6 +286,9 @@ class RayActor:
             elif self.job.config.resident:
                 deltas.warm_up()
             self._ready = True
+            if self.name == COORDINATOR and self.job.config.resident:
+                # The first evaluation would compile in the run. Nobody waits for this one, which may take long.
+                self.job.measure(self.job.config.start, False)
         except BaseException as error:
             context.fail(self.name, error)
 

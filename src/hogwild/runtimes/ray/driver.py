@@ -227,7 +227,8 @@ class RayDriver:
             if self.started and self._seconds() >= at:
                 del self._start_later[name]
                 self._start(name)
-        if not self._has_standby and self.started and self._seconds() >= STANDBY_AFTER:
+        began = self.records[COORDINATOR].since if COORDINATOR in self.records else None
+        if not self._has_standby and began is not None and now() - began >= STANDBY_AFTER:
             self._start_standby()
 
     def _can_start_without(self, missing: list[ActorRecord]) -> bool:

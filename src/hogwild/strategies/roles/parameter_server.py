@@ -38,6 +38,7 @@ from hogwild.strategies.roles.worker_progress import ClockVector
 # Pushes of each worker between two persisted states, if they are small. After a crash all pushes since the state are
 # sent again, and a worker may get parameters without those of others meanwhile.
 RARELY = 8
+FORMER = "former-"  # Prefix of the name of a worker in deltas of its earlier incarnation.
 
 
 class ParameterServerRole:
@@ -141,6 +142,7 @@ class ParameterServerRole:
                 yield from self._answer(sender)
         elif isinstance(body, JoinRequest):
             self.clocks.at_least(sender, max(self.round, self.clocks.least))
+            self._rename_pending(sender)
             # Without this, a restarted server would not wait for the worker until its next message.
             yield from self._persist()
             yield Send(sender, JoinReply(self.clocks.of(sender)))
@@ -173,6 +175,12 @@ class ParameterServerRole:
         if self.log is not None and self._unpersisted:
             # A worker that has crashed cannot send its last pushes again.
             yield from self._persist()
+
+    def _rename_pending(self, sender: str) -> None:
+        """Rename deltas of an earlier incarnation of a worker, which the new one pulls as those of another."""
+        if self.log is not None:
+            for clock, pushes in self.pending.items():
+                self.pending[clock] = [(FORMER + name if name == sender else name, push) for name, push in pushes]
 
     def _pushed(self, sender: str, push: Push) -> Iterator[Action]:
         checked(push.change, self.stop - self.start)
@@ -267,7 +275,8 @@ class ParameterServerRole:
             self.values = self.values.copy()
         before = self.version
         for worker, push in pushes:
-            self.delays.setdefault(worker, Counter())[max(0, before - push.read - push.own)] += 1
+            delays = self.delays.setdefault(worker.removeprefix(FORMER), Counter())
+            delays[max(0, before - push.read - push.own)] += 1
             add(self.values, push.change)
             log.append(worker, push.change)
             self.progress += push.terms
