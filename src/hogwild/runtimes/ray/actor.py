@@ -287,7 +287,7 @@ class RayActor:
                 deltas.warm_up()
             self._ready = True
             if self.name == COORDINATOR and self.job.config.resident:
-                # The first evaluation would compile in the run. Nobody waits for this one, which may take long.
+                # The first evaluation would compile in the run. No node waits for this one, which may take long.
                 self.job.measure(self.job.config.start, False)
         except BaseException as error:
             context.fail(self.name, error)
