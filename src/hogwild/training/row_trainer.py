@@ -72,18 +72,21 @@ class RowSource:
         return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
 
     def chunks(self, train: Train) -> Iterator[Chunk]:
-        """Yield the terms of a burst; after the last row of the shard's epoch, the next epoch begins.
+        """Return the terms of a burst; after the last row of the shard's epoch, the next epoch begins.
 
         Rows on disk are read when they are needed, and released after that.
         """
-        (shard, shards), first, left = train.shard, train.first, train.terms
-        order, rows = self._order, self.problem.data.n_rows
-        size = order.size(shard, shards)
+        (shard, shards), rows = train.shard, self.problem.data.n_rows
+        size = self._order.size(shard, shards)
         if size == 0:
             raise ParameterError(f"There are {shards:,} shards and {rows:,} rows: use no more workers than rows.")
+        return self._read(train, size)
+
+    def _read(self, train: Train, size: int) -> Iterator[Chunk]:
+        first, left = train.first, train.terms
         while left:
             epoch, place = divmod(first, size)
-            chunk = order.chunk(shard, shards, epoch, place, min(left, size - place))
+            chunk = self._order.chunk(*train.shard, epoch, place, min(left, size - place))
             yield chunk
             first, left = first + len(chunk.order), left - len(chunk.order)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -170,12 +172,7 @@ class Session:
         return ThreadPoolExecutor(self.workers, thread_name_prefix="hogwild")
 
     def close(self) -> None:
-        """Terminate the threads, and wait for a compilation in progress."""
-        self._close_threads()
-        if self._compiling is not None:
-            wait([self._compiling])  # A process must not exit while its compiler is running.
-
-    def _close_threads(self) -> None:
+        """Terminate the threads. A compilation in progress goes on, for the next run."""
         self.team.close()
         if "pool" in self.__dict__:
             self.__dict__.pop("pool").shutdown(wait=True, cancel_futures=True)
@@ -226,7 +223,7 @@ class Session:
 
     def _switch_to_replicas(self) -> None:
         """Switch to hot replicas and to all workers."""
-        self._close_threads()
+        self.close()
         self.buffers, self.workers = self.planned, self.planned.workers
         self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
         self.team, self.slices, self._evaluation_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
@@ -347,7 +344,16 @@ def _start_in_thread(task: Callable[[], None]) -> Future[None]:
     pool = ThreadPoolExecutor(1, thread_name_prefix="hogwild-compiler")
     future = pool.submit(task)
     pool.shutdown(wait=False)
+    _compilations.add(future)
+    future.add_done_callback(_compilations.discard)
     return future
+
+
+# Compilations in progress. The interpreter waits for their threads when it exits, and so does a fork: a child process
+# would wait for ever for the compiler's lock, which a thread of its parent holds.
+_compilations: set[Future[None]] = set()
+if sys.platform != "win32":
+    os.register_at_fork(before=lambda: wait(list(_compilations)))
 
 
 def _first_line(error: NumbaError) -> str:
