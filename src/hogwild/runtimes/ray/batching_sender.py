@@ -30,10 +30,7 @@ MOST_TOGETHER = 256  # maximal number of messages in one call
 # Number of acknowledgements that may wait for a message to the same destination. It is half of the 64 unacknowledged
 # messages (``WINDOW`` of the reliable channel) above which the other node starts no burst.
 MAX_WAITING_ACKS = 32
-MAX_DELAY = 0.02  # maximal seconds that a message waits while the window has room
-# Maximal seconds that acknowledgements wait for a message to the same destination. A call costs sender and receiver
-# about a millisecond each.
-MAX_ACK_DELAY = 0.1
+MAX_DELAY = 0.02  # maximal seconds that a message or an acknowledgement waits while the window has room
 POLL_INTERVAL = 0.001  # seconds between two queries for answered calls; a query costs as much as a short message
 
 Call = Callable[[Any, Parts], Any]  # (handle, pieces of bytes) -> reference of the call
@@ -58,7 +55,7 @@ class BatchingSender:
     """Sends the messages of one actor in batches, each batch as one call.
 
     The thread that ends a reaction makes the calls of that reaction. The sender thread makes the calls that had to wait
-    for an answer, and those of acknowledgements alone.
+    for an answer or for ``MAX_DELAY`` seconds.
 
     Parameters
     ----------
@@ -91,7 +88,7 @@ class BatchingSender:
             self._destinations.pop(name, None)
 
     def put(self, envelope: Envelope) -> None:
-        """Queue a message until the end of the reaction; an acknowledgement may wait up to ``MAX_ACK_DELAY``."""
+        """Queue a message until the end of the reaction; an acknowledgement may wait up to ``MAX_DELAY`` seconds."""
         with self._lock:
             destination = self._destinations.get(envelope.to)
             if destination is None:
@@ -151,13 +148,13 @@ class BatchingSender:
             ]  # fmt: skip
 
     def catch_up(self) -> None:
-        """Send what waited for an answer, or for too long. Only the sender thread calls this."""
+        """Send what waited for an answer, or for ``MAX_DELAY`` seconds. Only the sender thread calls this."""
         self.pending.clear()
         self.blocked.clear()
         with self._lock:
             for destination in self._destinations.values():
                 destination.last_poll = -POLL_INTERVAL
-                overdue = self._now() - destination.since >= (MAX_DELAY if destination.waiting else MAX_ACK_DELAY)
+                overdue = self._now() - destination.since >= MAX_DELAY
                 if overdue or (destination.waiting and not self._should_wait(destination)):
                     self._flush(destination)
                 self._signal(destination)
