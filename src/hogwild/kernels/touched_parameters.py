@@ -19,6 +19,23 @@ SAMPLED = 256  # features of a tier whose steps are looked at
 
 
 @compiled
+def _weigh_row(
+    table: Any, base: Any, row: Any, share: Any, private: Any, at: Any, count: Any, change: Any, before: Any
+) -> None:
+    """Weigh the changes of one row of a table, and note them and the values before."""
+    for column in range(table.shape[1]):
+        old = base[row, column]
+        before[column * count + at] = old
+        if private[column]:
+            change[column * count + at] = 0
+            base[row, column] = table[row, column]
+        else:
+            moved = share * (table[row, column] - old)
+            change[column * count + at] = moved
+            table[row, column] = base[row, column] = old + moved
+
+
+@compiled
 def weigh_changes(
     weights: Any, beside: Any, base: Any, base_beside: Any, features: Any, outputs: Any, shares: Any, tier_of: Any,
     tier_shares: Any, private: Any, change: Any, before: Any,
@@ -28,34 +45,15 @@ def weigh_changes(
     The weight of a change is the larger of that of the parameter and of that of its feature's tier. A ``private``
     column stays as it is, and its change is not sent.
     """
-    width, many = weights.shape[1], weights.shape[0]
-    count = features.size * outputs + outputs
+    many, count = weights.shape[0], features.size * outputs + outputs
     for i in range(features.size):
         for k in range(outputs):
             u, at = np.int64(features[i]) * outputs + k, i * outputs + k
             share = max(shares[u], tier_shares[tier_of[features[i]]])
-            for column in range(width):
-                old = base[u, column]
-                moved = share * (weights[u, column] - old)
-                before[column * count + at] = old
-                if private[column]:
-                    change[column * count + at] = 0
-                    base[u, column] = weights[u, column]
-                else:
-                    change[column * count + at] = moved
-                    weights[u, column] = base[u, column] = old + moved
+            _weigh_row(weights, base, u, share, private, at, count, change, before)
     for k in range(outputs):
         at = features.size * outputs + k
-        for column in range(width):
-            old = base_beside[k, column]
-            moved = shares[many + k] * (beside[k, column] - old)
-            before[column * count + at] = old
-            if private[column]:
-                change[column * count + at] = 0
-                base_beside[k, column] = beside[k, column]
-            else:
-                change[column * count + at] = moved
-                beside[k, column] = base_beside[k, column] = old + moved
+        _weigh_row(beside, base_beside, k, shares[many + k], private, at, count, change, before)
 
 
 @compiled
