@@ -131,8 +131,7 @@ class FTRL(SGD):
         for u, g_u, l1_u, l2_u in zip(*(np.broadcast_to(a, shape or (1,)) for a in (at, g, l1, l2)), strict=True):
             past = self.past[u]
             squares = sum(g**2 for g, _, _ in past) + g_u**2
-            before = past[-1][2] if past else 0.0
-            past.append((g_u, self.w[u], max(before, (self.beta + np.sqrt(squares)) / rate)))
+            past.append((g_u, self.w[u], (self.beta + np.sqrt(squares)) / rate))
             gradients, iterates, strengths = (np.array(column) for column in zip(*past, strict=True))
             # The leader minimises sum g w + t (l1 |w| + l2 w^2 / 2) + sum sigma_s (w - w_s)^2 / 2.
             linear = gradients.sum() - np.diff(strengths, prepend=0) @ iterates

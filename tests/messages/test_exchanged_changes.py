@@ -20,12 +20,13 @@ from hogwild import (
     WarmStart,
     minimise,
 )
+from hogwild.delays import Slowed
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, Push
 from hogwild.messaging.protocol import Delivered, PeerJoined, PeerLost, Send, Started, Train
-from hogwild.rules import FTRL, AdaGrad
+from hogwild.rules import AdaGrad
 from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.schedules import Constant
 from hogwild.strategies.roles.change_log import ChangeLog
@@ -174,36 +175,45 @@ def test_until_its_result_is_handled_a_burst_can_be_taken_back(data) -> None:
     np.testing.assert_allclose(resident.memory(train), before, rtol=1e-6)
 
 
-def test_what_a_rule_derives_from_its_other_memory_is_not_sent_and_not_overwritten(data) -> None:
-    rows = RowSource(Linear(data, l2=1e-5), FTRL(), Constant(0.5), 2, 0, 2)
-    resident = ResidentTrainer(rows, np.full(5 * 2_001, 0.5, np.float32))
-    start = pack_state(rows.problem.start(FTRL()))
-    change = resident.burst(Train(start, (0, 2), 0, 500, 0, 2)).change
-    strength = slice(3 * 2_001, 4 * 2_001)
-    whole = change.dense() if isinstance(change, SparseDelta) else change
-    assert whole[:2_001].any()
-    assert not whole[strength].any()
-    before = resident.memory(None)[strength]
-    assert (before > 0).any()
-    later = resident.burst(Train(start, (0, 2), 500, 1, 0, 2))
-    assert later.terms == 1
-    assert (resident.memory(None)[strength] >= before).all()
+SLOW = [(1.0, 1.002), (10.0, 1.005), (60.0, 1.005)]
 
 
-def test_ftrl_comes_as_far_with_a_server_as_alone(data) -> None:
-    problem, options = Linear(data, l2=1e-3), {"rule": "ftrl", "budget": 4}
-    run = minimise(problem, strategy=ParameterServer(2), runtime=Local(), **options)
-    assert run.objective < 1.002 * minimise(problem, strategy=Hogwild(1), **options).objective
+@pytest.mark.parametrize("rule", ["sgd", "adagrad", "ftrl"])
+@pytest.mark.parametrize(("slower", "bound"), SLOW, ids=["alike", "10 times slower", "60 times slower"])
+def test_a_slow_worker_does_not_undo_what_others_have_learned(data, rule: str, slower: float, bound: float) -> None:
+    problem, options = Linear(data, l2=1e-3), {"rule": rule, "budget": 4}
+    times = Slowed("log-normal:1e-6:0.1", {1: slower})
+    runtime = Simulator(times, Link(latency=1e-5, bandwidth=1e9), intervals="chosen")
+    run = minimise(problem, strategy=ParameterServer(2), runtime=runtime, **options)
+    assert run.objective < bound * minimise(problem, strategy=Hogwild(1), **options).objective
 
 
-def test_a_run_goes_on_from_ftrl_whose_strength_is_not_known(data) -> None:
+def test_a_late_delta_counts_for_less_and_its_worker_gets_the_difference() -> None:
+    config = RunConfig(2, np.zeros(4, np.float32), 100, 100, resident=True)
+    role = ParameterServerRole(0, 0, 4, config, log=ChangeLog(4, 10_000))
+    list(role.react(Started(None, frozenset({"worker-0", "worker-1"}))))
+
+    def deliver(sender: str, body: Any) -> list[Any]:
+        return [action.body for action in role.react(Delivered(sender, body)) if isinstance(action, Send)]
+
+    deliver("coordinator", Begin((), 0, 0, ("worker-0", "worker-1")))
+    for clock in range(16):
+        deliver("worker-0", Push(np.eye(4, dtype=np.float32)[0], clock, clock, 0, 1, 1, 0.1))
+    deliver("worker-1", Push(np.eye(4, dtype=np.float32)[1], 0, 0, 0, 1, 1, 0.1))
+    np.testing.assert_array_equal(role.values, [16, 0.25, 0, 0])
+    for worker, lacked in (("worker-0", [0, 0.25, 0, 0]), ("worker-1", [0, -0.75, 0, 0])):
+        (reply,) = deliver(worker, PullChanges(16, 16))
+        np.testing.assert_array_equal(reply.change, lacked)
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_a_run_goes_on_from_ftrl_of_a_server(data, server: bool) -> None:
     problem, options = Linear(data, l2=1e-3), {"rule": "ftrl", "schedule": 0.5}
-    server, alone = {"strategy": ParameterServer(2), "runtime": Local()}, {"strategy": Hogwild(1)}
-    first = minimise(problem, **options, **server, budget=3)
-    assert not first.state[0][:, 3].any()
-    for following in (alone, server):
-        again = minimise(problem, **options, **following, budget=1, init=WarmStart(first.state))
-        assert again.objective < 1.01 * first.objective
+    by_messages = {"strategy": ParameterServer(2), "runtime": Local()}
+    first = minimise(problem, **options, **by_messages, budget=3)
+    following = by_messages if server else {"strategy": Hogwild(1)}
+    again = minimise(problem, **options, **following, budget=1, init=WarmStart(first.state))
+    assert again.objective < 1.01 * first.objective
 
 
 def test_a_worker_that_comes_back_pulls_what_it_had_pushed_before_it_crashed() -> None:

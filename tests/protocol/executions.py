@@ -39,6 +39,7 @@ class Execution:
     seed: int = 0
     run_ahead: int = 0
     resident: bool = False
+    scaled: bool = False
 
     def __repr__(self) -> str:
         """Line by line, in a form that can be repeated."""
@@ -47,7 +48,7 @@ class Execution:
     def stage(self) -> Watched:
         """Ready to be played."""
         strategy = self.strategy
-        ledger = Ledger(max(1, servers_of(strategy)))
+        ledger = Ledger(max(1, servers_of(strategy)), self.scaled)
         epoch = strategy.workers * strategy.interval * self.bursts
         config = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,

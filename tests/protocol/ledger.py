@@ -17,6 +17,7 @@ class Ledger:
     """Places are given out in the order in which bursts begin, whoever trains them."""
 
     parts: int
+    scaled: bool = False  # whether a server may add a part of a burst
     given: int = 0
     start: Floats = field(init=False)
 
@@ -37,6 +38,11 @@ class Ledger:
     def entries(self, values: Floats) -> Floats:
         """A row for each part, a column for each burst so far."""
         return values.reshape(self.parts, PLACES)[:, : self.given]
+
+    def wrong(self, values: Floats) -> Floats:
+        """Which entries are neither there once nor missing; once scaled, they may be there in part."""
+        once = (values > -1e-6) & (values < 1 + 1e-6) if self.scaled else (values == 0) | (values == 1)
+        return ~once
 
     @staticmethod
     def place(change: Vector) -> int:
@@ -63,7 +69,7 @@ class ResidentLedger:
         assert self.values is not None, "a burst without parameters to begin from"
         if train.received is not None:
             add(self.values, train.received)
-        twice = np.flatnonzero((self.values != 0) & (self.values != 1))
+        twice = np.flatnonzero(self.ledger.wrong(self.values))
         assert not len(twice), f"the worker has bursts {sorted(set((twice % PLACES).tolist()))} more than once"
         before = self.values.copy()
         after = self.ledger.burst(Train(before, train.shard, train.first, train.terms, train.progress, train.stride))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 
@@ -41,9 +42,12 @@ def test_parameter_servers_keep_their_promises(execution: Execution) -> None:
 )
 def test_workers_that_pull_changes_have_each_of_them_once(execution: Execution, data: st.DataObject) -> None:
     logged = data.draw(st.sampled_from([4, 0.01, 0.0]), "size of the log of changes")
+    fresh = data.draw(st.sampled_from([1, math.inf]), "delay from which on changes are scaled")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hogwild.strategies.roles.LOGGED", logged)
-        assert replace(execution, resident=True).play().reason in ("epochs", "seconds")
+        patch.setattr("hogwild.strategies.roles.parameter_server.FRESH", fresh)
+        scaled = fresh < math.inf
+        assert replace(execution, resident=True, scaled=scaled).play().reason in ("epochs", "seconds")
 
 
 @settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)

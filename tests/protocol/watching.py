@@ -143,7 +143,7 @@ class Audited(Watched):
 
     def _check_result(self, entries: Any) -> None:
         if self.whole:
-            wrong = sorted(set(np.nonzero((entries != 0) & (entries != 1))[1].tolist()))
+            wrong = sorted(set(np.nonzero(self.ledger.wrong(entries))[1].tolist()))
             assert not wrong, f"not added once as a whole: bursts {wrong}"
         lost = [(name, place) for name, place in sorted(self.safe) if not entries[number_of(name), place] > 0]
         assert not lost, f"acknowledged as kept, but not in the result: {lost}"

@@ -19,41 +19,34 @@ SAMPLED = 256  # features of a tier whose steps are looked at
 
 
 @compiled
-def _weigh_row(
-    table: Any, base: Any, row: Any, share: Any, private: Any, at: Any, count: Any, change: Any, before: Any
-) -> None:
+def _weigh_row(table: Any, base: Any, row: Any, share: Any, at: Any, count: Any, change: Any, before: Any) -> None:
     """Weigh the changes of one row of a table, and note them and the values before."""
     for column in range(table.shape[1]):
         old = base[row, column]
         before[column * count + at] = old
-        if private[column]:
-            change[column * count + at] = 0
-            base[row, column] = table[row, column]
-        else:
-            moved = share * (table[row, column] - old)
-            change[column * count + at] = moved
-            table[row, column] = base[row, column] = old + moved
+        moved = share * (table[row, column] - old)
+        change[column * count + at] = moved
+        table[row, column] = base[row, column] = old + moved
 
 
 @compiled
 def weigh_changes(
     weights: Any, beside: Any, base: Any, base_beside: Any, features: Any, outputs: Any, shares: Any, tier_of: Any,
-    tier_shares: Any, private: Any, change: Any, before: Any,
+    tier_shares: Any, change: Any, before: Any,
 ) -> None:  # fmt: skip
     """Weigh the changes of parameters since ``base``, and make parameters and ``base`` the weighed ones.
 
-    The weight of a change is the larger of that of the parameter and of that of its feature's tier. A ``private``
-    column stays as it is, and its change is not sent.
+    The weight of a change is the larger of that of the parameter and of that of its feature's tier.
     """
     many, count = weights.shape[0], features.size * outputs + outputs
     for i in range(features.size):
         for k in range(outputs):
             u, at = np.int64(features[i]) * outputs + k, i * outputs + k
             share = max(shares[u], tier_shares[tier_of[features[i]]])
-            _weigh_row(weights, base, u, share, private, at, count, change, before)
+            _weigh_row(weights, base, u, share, at, count, change, before)
     for k in range(outputs):
         at = features.size * outputs + k
-        _weigh_row(beside, base_beside, k, shares[many + k], private, at, count, change, before)
+        _weigh_row(beside, base_beside, k, shares[many + k], at, count, change, before)
 
 
 @compiled

@@ -102,6 +102,18 @@ def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
     return total.astype(values.dtype, copy=False)
 
 
+def scaled(vector: Vector, times: float) -> Vector:
+    """Return a multiple of a vector, of the same kind.
+
+    >>> scaled(SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3), 0.5).values
+    array([1.], dtype=float32)
+    """
+    if isinstance(vector, SparseDelta):
+        values = vector.values.dtype.type(times) * vector.values
+        return SparseDelta(vector.indices, frozen(values), vector.size)
+    return frozen(vector.dtype.type(times) * vector)
+
+
 def summed(first: Vector, second: Vector) -> Vector:
     """Return the sum of two vectors, sparse if both are sparse.
 

@@ -150,7 +150,8 @@ class GraphCut(RowProblem):
         """
         if rule.position_columns != (0,) or rule.step_size != "scheduled":
             raise ParameterError(
-                f"{type(rule).__name__} cannot keep shares in the simplex: use 'sgd', 'adagrad', 'momentum' or 'adam'."
+                f"{type(rule).__name__} cannot keep shares in the simplex: use 'sgd', 'adagrad', 'ftrl', 'momentum' or "
+                "'adam'."
             )
         state = np.tile(np.array(rule.initial, np.float32), (self.source.n_features * self.parts, 1))
         shares = state[:, 0].reshape(-1, self.parts)

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import ONE, Constants, Rule, Table, shrink
+from hogwild.rules.rule import ONE, ZERO, Constants, Rule, Table
 
 
 def ftrl(
@@ -16,26 +16,33 @@ def ftrl(
 ) -> None:
     """Set w to the minimiser of all gradients, all penalties, and all proximal terms around earlier iterates so far.
 
-    A row holds w, the minimiser u without the penalties, the summed squared gradients, the summed strength of the
-    proximal terms, and the number of visits. The strength never falls, so that ``rate`` may follow any schedule.
+    A row holds w, the sum d of the penalties' derivatives, the summed squared gradients, and the number of visits. The
+    strength of all proximal terms together is ``(beta + sqrt(squares)) / rate``, and falls where a schedule rises.
 
-    The usual form stores the summed gradients less the proximal terms, which is ``-strength * u``. When workers
-    overwrite each other, a strength that does not match that sum would move the weight itself. In the form used here,
-    it changes only the size of a step. A strength of zero after visits is not known, because another node has it, and
-    becomes the one that belongs to the squares.
+    The usual form stores the summed gradients less the proximal terms, which at the minimiser w is ``-(strength w +
+    d)``. When workers overwrite each other, or changes are added in part, a strength that does not match that sum
+    would move the weight itself. In the form used here, it changes only the size of a step.
     """
-    before = state[p, 3]
-    if before == 0 and state[p, 4] > 0:
-        before = (constants[0] + sqrt(state[p, 2])) / rate
     squares = state[p, 2] + g * g
-    strength = max(before, (constants[0] + sqrt(squares)) / rate)
-    visits = state[p, 4] + ONE
-    u = (before * state[p, 1] + (strength - before) * state[p, 0] - g) / strength
-    state[p, 1] = u
+    visits = state[p, 3] + ONE
+    strength = (constants[0] + sqrt(squares)) / rate
+    w, pull = state[p, 0], state[p, 1] - g
+    total, bound = strength * w + pull, visits * l1
+    if l1 != 0 and abs(total) <= bound:
+        w, d = ZERO, total
+    else:
+        bound = bound if total > 0 else -bound
+        w += (pull - bound - visits * l2 * w) / (strength + visits * l2)
+        d = bound + visits * l2 * w
+    state[p, 0] = w
+    state[p, 1] = d
     state[p, 2] = squares
-    state[p, 3] = strength
-    state[p, 4] = visits
-    state[p, 0] = shrink(u, visits / strength, l1, l2)
+    state[p, 3] = visits
+
+
+def shrinking(state: Table, p: int, rate: np.float32, constants: Constants) -> np.float32:
+    """Return the change of a coordinate per unit of gradient, which falls with its summed squared gradients."""
+    return rate / (constants[0] + sqrt(state[p, 2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +69,9 @@ class FTRL(Rule):
 
     beta: float = 1.0
 
-    initial = (0.0, 0.0, 0.0, 0.0, 0.0)
-    position_columns = (0, 1)
-    private_columns = (3,)
+    initial = (0.0, 0.0, 0.0, 0.0)
     step = staticmethod(ftrl)
+    effective_step = staticmethod(shrinking)
     self_annealing = True
 
     def __post_init__(self) -> None:

@@ -81,11 +81,6 @@ class Rule(ABC):
         return (0,)
 
     @property
-    def private_columns(self) -> tuple[int, ...]:
-        """The columns of a row that nodes do not exchange: ``step`` finds a value where they are zero."""
-        return ()
-
-    @property
     def single_worker(self) -> bool:
         """Whether only one worker may use the rule."""
         return False

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hogwild.errors import ParameterError
-from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen
+from hogwild.messaging.deltas import Floats, SparseDelta, Vector, frozen, scaled
 from hogwild.registry import invalid_parameter, kebab, lookup
 
 
@@ -87,11 +87,7 @@ class DelayAdaptive:
 
     def __call__(self, change: Vector, late: Late) -> Vector:
         factor = self.factor(late.delay, late.workers)
-        if factor == 1.0:
-            return change
-        if isinstance(change, SparseDelta):
-            return SparseDelta(change.indices, (change.values * factor).astype(change.values.dtype), change.size)
-        return frozen((change * factor).astype(change.dtype))
+        return change if factor == 1.0 else scaled(change, factor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,6 @@ class ResidentTrainer:
         self._all = np.arange(len(self.state[0]) // self._outputs, dtype=np.uint32)
         self._places = Places(len(self._all))
         self._damping = ChangeDamping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
-        private = self.rows.rule.private_columns
-        self._private = np.array([column in private for column in range(self.state[0].shape[1])])
         self._last: _Undo | None = None
 
     def warm_up(self, start: Floats) -> None:
@@ -66,8 +64,6 @@ class ResidentTrainer:
         shard = 0, self.rows.workers
         change = self.burst(Train(start, shard, 0, 1, 0, 1)).change
         self.burst(Train(None, shard, 0, 1, 0, 1, received=change))
-        for part in self.state:
-            part[:, self._private] = 0
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, and return the change."""
@@ -101,18 +97,11 @@ class ResidentTrainer:
 
     def remember(self, memory: Floats) -> None:
         """Continue from parameters that ``memory`` returned."""
-        unpack_state(memory, self.state)
         self._load(memory)
 
     def _load(self, values: Floats) -> None:
-        """Begin from parameters that a server has sent; private columns stay as they are."""
-        private = np.flatnonzero(self._private)
-        kept = [part[:, private] for part in self.state]  # copies
         unpack_state(values, self.state)
-        for part, own in zip(self.state, kept, strict=True):
-            part[:, private] = own
-        for base, part in zip(self.base, self.state, strict=True):
-            base[:] = part
+        unpack_state(values, self.base)
 
     def _add(self, change: Vector, times: float, state: State | None = None, base: State | None = None) -> None:
         state, base = state or self.state, base or self.base
@@ -129,8 +118,7 @@ class ResidentTrainer:
         count = len(features) * outputs + outputs
         change, before = np.empty(width * count, np.float32), np.empty(width * count, np.float32)
         weigh_changes(
-            *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, self._private,
-            change, before,
+            *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, change, before,
         )  # fmt: skip
         if width * count * 8 >= size * width * 4:
             whole = np.zeros(size * width, np.float32)

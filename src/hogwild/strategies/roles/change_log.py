@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hogwild.messaging.deltas import Adder, Vector, nbytes
 
 LOGGED = 4  # Size of the changes that a server remembers, as a multiple of its parameters.
 ENTRY = 64  # Bytes of an entry without its change.
 
 
-def _size(change: Vector) -> int:
-    return ENTRY + nbytes(change)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """Delta that was added, the worker that pushed it, and the difference to what that worker has pushed."""
+
+    worker: str
+    change: Vector
+    correction: Vector | None
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return ENTRY + nbytes(self.change) + (0 if self.correction is None else nbytes(self.correction))
+
+    def lacked_by(self, worker: str) -> Vector | None:
+        """Return what a worker has to add to its parameters for this entry."""
+        return self.correction if worker == self.worker else self.change
 
 
 class ChangeLog:
     """Deltas that a server has added last, in order, with the workers that pushed them.
+
+    An entry may have a correction for the worker that pushed the delta, where another one than its own was added.
 
     The log has at most ``most`` bytes: to send more changes would take longer than to send all parameters.
 
@@ -29,24 +47,25 @@ class ChangeLog:
     def __init__(self, size: int, most: float) -> None:
         self.most, self.bytes = most, 0
         self._sum_of = Adder(size).sum_of  # A function, which is not in snapshots.
-        self.entries: list[tuple[str, Vector]] = []
+        self.entries: list[_Entry] = []
 
-    def append(self, worker: str, change: Vector) -> None:
+    def append(self, worker: str, change: Vector, correction: Vector | None = None) -> None:
         """Append the delta of a worker, and drop the oldest deltas if there are too many."""
-        self.entries.append((worker, change))
-        self.bytes += _size(change)
+        self.entries.append(_Entry(worker, change, correction))
+        self.bytes += self.entries[-1].size
         while self.bytes > self.most:
-            self.bytes -= _size(self.entries.pop(0)[1])
+            self.bytes -= self.entries.pop(0).size
 
     def since(self, before: int, version: int, worker: str) -> tuple[bool, Vector | None]:
-        """Return whether the log has all deltas since a version, and the sum of those of other workers.
+        """Return whether the log has all deltas since a version, and the sum of what ``worker`` lacks of them.
 
-        ``version`` is the present one. The sum is None if no other worker has changed anything.
+        ``version`` is the present one. The sum is None if the worker lacks nothing.
         """
         count = version - before
         if not 0 <= count <= len(self.entries):
             return False, None
-        others = [change for sender, change in self.entries[len(self.entries) - count :] if sender != worker]
-        if len(others) > 1 and sum(map(_size, others)) > self.most // LOGGED:
+        lacked = [entry.lacked_by(worker) for entry in self.entries[len(self.entries) - count :]]
+        changes = [change for change in lacked if change is not None]
+        if len(changes) > 1 and sum(ENTRY + nbytes(change) for change in changes) > self.most // LOGGED:
             return False, None  # To add them would take longer than to send all parameters.
-        return True, self._sum_of(others) if others else None
+        return True, self._sum_of(changes) if changes else None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.messaging.deltas import Floats, add, checked, frozen, nbytes, plus
+from hogwild.messaging.deltas import Floats, add, checked, frozen, nbytes, plus, scaled
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import (
     COORDINATOR,
@@ -29,7 +29,7 @@ from hogwild.messaging.messages import (
     number_of,
 )  # fmt: skip
 from hogwild.messaging.protocol import Action, Delivered, Event, PeerJoined, PeerLost, Persist, Resumed, Send, Started
-from hogwild.strategies.delay_correction import Correction, Late
+from hogwild.strategies.delay_correction import Correction, DelayAdaptive, Late
 from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.strategies.roles.controlled_staleness import ControlledStaleness
 from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
@@ -38,6 +38,9 @@ from hogwild.strategies.roles.worker_progress import ClockVector
 # Pushes of each worker between two persisted states, if they are small. After a crash all pushes since the state are
 # sent again, and a worker may get parameters without those of others meanwhile.
 RARELY = 8
+# A delta counts in full up to this number of deltas of each worker since its parameters were read.
+FRESH = 2
+LATE = DelayAdaptive()
 FORMER = "former-"  # Prefix of the name of a worker in deltas of its earlier incarnation.
 
 
@@ -270,15 +273,20 @@ class ParameterServerRole:
         return self.ended + len(self.clocks) or 1 if self.begun else self.config.workers
 
     def _add_in_place(self, pushes: list[tuple[str, Push]], log: ChangeLog) -> None:
-        """Add deltas to the parameters, which are copied first if another node has got them."""
+        """Add deltas to the parameters, which are copied first if another node has got them.
+
+        A delta of a worker that was held up is scaled down. It may lead far beyond what others have reached meanwhile.
+        """
         if not self.values.flags.writeable:
             self.values = self.values.copy()
         before = self.version
         for worker, push in pushes:
-            delays = self.delays.setdefault(worker.removeprefix(FORMER), Counter())
-            delays[max(0, before - push.read - push.own)] += 1
-            add(self.values, push.change)
-            log.append(worker, push.change)
+            delay = max(0, before - push.read - push.own)
+            self.delays.setdefault(worker.removeprefix(FORMER), Counter())[delay] += 1
+            factor = LATE.factor(delay, FRESH * self._members)
+            change = push.change if factor == 1.0 else scaled(push.change, factor)
+            add(self.values, change)
+            log.append(worker, change, None if factor == 1.0 else scaled(push.change, factor - 1.0))
             self.progress += push.terms
             self._unpersisted_bytes += nbytes(push.change)
         self.version += len(pushes)
