@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from hogwild import (
     Cosine,
     Hogwild,
     Linear,
+    Local,
     LocalSGD,
     Locked,
     RoundRobin,
@@ -27,8 +29,8 @@ from hogwild.errors import ParameterError
 from hogwild.messaging.protocol import Train
 from hogwild.rules import SGD
 from hogwild.strategies import ParameterServer
-from hogwild.training.multicore_trainer import MulticoreTrainer, cores_of
-from hogwild.training.row_trainer import RowSource, pack_state
+from hogwild.training.burst_loops import cores_of
+from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
 
 INNER = [Hogwild(workers=2), Locked(workers=2), RoundRobin(workers=2), Averaging(workers=2)]
 
@@ -76,9 +78,9 @@ def test_every_row_of_a_burst_is_descended_once(within: Any, terms: int) -> None
     X = random.standard_normal((200, 3)).astype(np.float32)
     given = Linear((X, y), loss="hinge", intercept=False)
     rows = RowSource(given, SGD(), Constant(step), 5, 0, 1, shuffle=False)
-    with cores_of(within, 1) as cores:
+    with cores_of(within) as cores:
         assert cores is not None
-        trained = MulticoreTrainer(rows, cores).burst(Train(pack_state(given.start(SGD())), (0, 1), 150, terms, 0, 1))
+        trained = RowTrainer(rows, cores=cores).burst(Train(pack_state(given.start(SGD())), (0, 1), 150, terms, 0, 1))
     order = np.arange(150, 150 + terms) % 200
     total = step * (X[order] * y[order, None]).sum(0)
     shares = within.workers if within.replicas and terms > 3 else 1  # three rows are too few to be dealt out
@@ -87,8 +89,29 @@ def test_every_row_of_a_burst_is_descended_once(within: Any, terms: int) -> None
 
 
 def test_what_cannot_work_is_refused() -> None:
-    for within, says in [(ParameterServer(2), "in one memory"), (Hogwild(2, buffer=64), "too short for buffers")]:
-        with pytest.raises(ParameterError, match=says):
-            train(ParameterServer(workers=2, within=within), Simulator())
+    with pytest.raises(ParameterError, match="in one memory"):
+        train(ParameterServer(workers=2, within=ParameterServer(2)), Simulator())
     with pytest.raises(ParameterError, match="2,001 workers and 2,000 rows"):
         train(Synchronous(2001), Simulator())
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_nodes_with_cores_exchange_only_what_has_changed(nodes: int) -> None:
+    from test_exchanged_changes import sparse_data
+
+    given = Linear(sparse_data(20_000), l2=1e-4)
+    before = threading.active_count()
+    runs = [
+        minimise(given, strategy=strategy, budget=4, runtime=Local())
+        for strategy in (ParameterServer(nodes, within=Hogwild(2)), ParameterServer(nodes))
+    ]
+    assert runs[0].objective < 1.02 * runs[1].objective
+    assert all(run.history[-1]["updates"] >= 80_000 for run in runs)
+    assert threading.active_count() == before
+
+
+def test_a_node_alone_exchanges_once_an_epoch() -> None:
+    from test_exchanged_changes import exchanges, sparse_data
+
+    run = minimise(Linear(sparse_data(20_000), l2=1e-4), strategy=ParameterServer(1), budget=2, runtime=Local())
+    assert [event["updates"] for event in exchanges(run)] == [20_000]

@@ -16,6 +16,7 @@ SHARE, LEAST_EXCHANGES = 0.1, 16
 # The same where an exchange takes more than ``SLOW`` seconds.
 LARGE_SHARE, SOME_EXCHANGES, SLOW = 0.5, 8, 5e-3
 FEW_EXCHANGES = 4  # least number of exchanges of a worker in an epoch where servers could not keep up
+ALONE_SECONDS = 1.0  # seconds between two exchanges of a worker that has nobody to learn from, if an epoch takes longer
 TIMED_UPDATES = 2_000  # updates of the burst that is timed
 
 
@@ -61,6 +62,8 @@ def choose_interval(
     adding = _seconds_to_add(start, trained)
     exchange = once + adding + message_seconds
     update = max(1e-9, (all_of_them - once) / timed)
+    if workers == 1:
+        return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / update))), update, exchange)
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
     return _chosen(share, update, exchange, sums)

@@ -24,6 +24,7 @@ from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
 from hogwild.messaging.places import Places
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
+from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.row_trainer import RowSource, pack_state, unpack_state
 
@@ -43,13 +44,16 @@ class ResidentTrainer:
 
     rows: RowSource
     weights: Floats  # weight of each parameter's change, in the order of ``pack_state``
+    cores: NodeCores | None = None  # cores that share the bursts; None for one
 
     def __post_init__(self) -> None:
-        problem = self.rows.problem
-        self.state: State = problem.start(self.rows.rule)
+        problem, rule = self.rows.problem, self.rows.rule
+        alone = self.rows.workers == 1
+        self.loop: BurstLoop = (
+            SingleThreadLoop(problem, rule, alone) if self.cores is None else self.cores.loop(problem, rule)
+        )
+        self.state = self.loop.state
         self.base: State = tuple(part.copy() for part in self.state)  # the parameters before the burst
-        self.descend = problem.kernel(self.rows.rule, "free", 1, self.rows.workers == 1)
-        self.sync = problem.sync_buffer("free")
         self._outputs = len(self.state[1])
         data = problem.data
         self._row_length = data.nonzeros / max(1, data.n_rows)
@@ -61,9 +65,9 @@ class ResidentTrainer:
     def warm_up(self, start: Floats) -> None:
         """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
         deltas.warm_up()
-        shard = 0, self.rows.workers
-        change = self.burst(Train(start, shard, 0, 1, 0, 1)).change
-        self.burst(Train(None, shard, 0, 1, 0, 1, received=change))
+        shard, terms = (0, self.rows.workers), 1 if self.cores is None else self.cores.workers
+        change = self.burst(Train(start, shard, 0, terms, 0, 1)).change
+        self.burst(Train(None, shard, 0, terms, 0, 1, received=change))
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, and return the change."""
@@ -76,7 +80,7 @@ class ResidentTrainer:
         loss, done = 0.0, 0
         for chunk in self.rows.chunks(train):
             terms = len(chunk.order)
-            loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
+            loss += self.loop(chunk, rates[done : done + terms])
             done += terms
             if not touches_all:
                 self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)

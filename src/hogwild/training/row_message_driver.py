@@ -21,12 +21,12 @@ from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step, with_total
+from hogwild.training.burst_loops import NodeCores, cores_of
 from hogwild.training.change_weights import change_weights
 from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval, simulated_interval
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import sampled_rows
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
-from hogwild.training.multicore_trainer import CoreTeam, MulticoreTrainer, cores_of
 from hogwild.training.renumbered_problem import RenumberedProblem
 from hogwild.training.resident_trainer import ResidentTrainer
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
@@ -67,7 +67,7 @@ def run(job: Job) -> Run:
     trained = _trained_problem(job, budget.epochs, keeper)
     start = trained.enter(state)
     samples = not (budget.depends_on_loss or budget.patience)
-    with cores_of(asked.within, workers) as cores:
+    with cores_of(asked.within) as cores:
 
         def make_task(scale: float, weights: Floats | None = None) -> LocalTask:
             return task_of_rows(
@@ -130,7 +130,16 @@ def _weighs_changes(job: Job) -> bool:
 def _keeps_parameters(job: Job) -> bool:
     """Return whether workers keep their parameters between bursts, and exchange only what has changed."""
     assert isinstance(job.problem, RowProblem)
-    return job.strategy.exchanges_changes and job.strategy.within is None and job.problem.has_sparse_terms
+    return job.strategy.exchanges_changes and job.problem.has_sparse_terms
+
+
+def _is_resident(job: Job) -> bool:
+    """Return whether workers keep their parameters, and the changes of each count as much as weights say."""
+    return _keeps_parameters(job) and _weighs_changes(job)
+
+
+def _ones(state: State) -> Floats:
+    return frozen(np.ones(sum(part.size for part in state), np.float32))
 
 
 def _with_interval(
@@ -156,6 +165,8 @@ def _with_interval(
     # parameters are added up.
     mean = asked.averages and not _keeps_parameters(job)
     weights = change_weights(problem, state, job.workers, updates, mean) if _weighs_changes(job) else None
+    if weights is None and _is_resident(job):
+        weights = _ones(state)
     return replace(job, strategy=asked.with_interval(updates)), weights
 
 
@@ -163,8 +174,7 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
     # The weights depend on the interval, and the time of an exchange does not depend on them.
-    resident = _keeps_parameters(job) and _weighs_changes(job) and job.workers > 1
-    task = make_task(1.0, np.ones(sum(part.size for part in state), np.float32) if resident else None)
+    task = make_task(1.0, _ones(state) if _is_resident(job) else None)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
         found = choose_interval(*given, runtime.message_seconds, asked.servers)
@@ -179,7 +189,7 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
 
 def task_of_rows(
     trained: RenumberedProblem, original: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int,
-    workers: int, shuffle: bool, held_out: Dataset | None, start: State, cores: CoreTeam | None = None, scale: float =
+    workers: int, shuffle: bool, held_out: Dataset | None, start: State, cores: NodeCores | None = None, scale: float =
     1.0, weights: Floats | None = None, resident: bool = False, samples: bool = False,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
@@ -201,8 +211,8 @@ def task_of_rows(
 
     def make_trainer(worker: int) -> LocalTrainer:
         if resident and weights is not None:
-            return ResidentTrainer(rows, weights)
-        return RowTrainer(rows, weights) if cores is None else MulticoreTrainer(rows, cores, weights)
+            return ResidentTrainer(rows, weights, cores)
+        return RowTrainer(rows, weights, cores)
 
     each = 1 if cores is None else cores.workers
     return LocalTask(

@@ -18,6 +18,7 @@ from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
+from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.row_order import RowOrder, order_of
 from hogwild.training.step_sizes import LAST
 
@@ -144,16 +145,17 @@ class RowTrainer:
 
     rows: RowSource
     weights: Floats | None = None  # weight of each value's change; None if all count in full
+    cores: NodeCores | None = None  # cores that share the bursts; None for one
 
     def __post_init__(self) -> None:
-        problem, alone = self.rows.problem, self.rows.workers == 1
-        self.state: State = problem.start(self.rows.rule)
-        self.descend = problem.kernel(self.rows.rule, "free", 1, alone)
-        self.sync = problem.sync_buffer("free")
+        problem, rule = self.rows.problem, self.rows.rule
+        self.single: BurstLoop = SingleThreadLoop(problem, rule, self.rows.workers == 1)
+        self.loop: BurstLoop = self.single if self.cores is None else self.cores.loop(problem, rule)
 
     def warm_up(self, start: Floats) -> None:
-        """Run one burst before training, so that kernels are compiled before other nodes wait for this worker."""
-        self.burst(Train(start, (0, self.rows.workers), 0, 1, 0, 1))
+        """Run a burst on each loop before training, so that all is compiled before other nodes wait for this worker."""
+        for terms in (1,) if self.cores is None else (1, 2 * self.cores.workers):
+            self.burst(Train(start, (0, self.rows.workers), 0, terms, 0, 1))
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, one after the other or all from the same parameters."""
@@ -163,25 +165,28 @@ class RowTrainer:
         if train.together and train.terms > 1:
             values, loss = self._together(train.values, chunks, rates)
         else:
-            unpack_state(train.values, self.state)
-            loss, done = 0.0, 0
-            for chunk in chunks:
-                terms = len(chunk.order)
-                loss += self.descend(chunk, rates[done : done + terms], self.state, self.sync)
-                done += terms
-            values = pack_state(self.state)
+            few = self.cores is not None and train.terms < 2 * self.cores.workers
+            values, loss = self._in_turn(self.single if few else self.loop, train.values, chunks, rates)
         values = values if self.weights is None else train.values + self.weights * (values - train.values)
         step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
         return Trained(frozen(values), train.terms, train.terms, loss, step)
+
+    def _in_turn(self, loop: BurstLoop, start: Floats, chunks: Iterable[Chunk], rates: Floats) -> tuple[Floats, float]:
+        """Return the parameters after all rows, and the summed loss."""
+        unpack_state(start, loop.state)
+        loss, done = 0.0, 0
+        for chunk in chunks:
+            loss += loop(chunk, rates[done : done + len(chunk.order)])
+            done += len(chunk.order)
+        return pack_state(loop.state), loss
 
     def _together(self, start: Floats, chunks: Iterable[Chunk], rates: Floats) -> tuple[Floats, float]:
         """Return the start plus the mean of the changes that each row alone would make, and the summed loss."""
         total, loss, done = np.zeros(len(start), np.float64), 0.0, 0
         for chunk in chunks:
             for row in range(len(chunk.order)):
-                unpack_state(start, self.state)
-                one = Chunk(chunk.rows, chunk.order[row : row + 1])
-                loss += self.descend(one, rates[done : done + 1], self.state, self.sync)
-                total += pack_state(self.state) - start
-                done += 1
+                one = [Chunk(chunk.rows, chunk.order[row : row + 1])]
+                values, each = self._in_turn(self.single, start, one, rates[done : done + 1])
+                total += values - start
+                loss, done = loss + each, done + 1
         return (start + total / max(1, done)).astype(start.dtype), loss
