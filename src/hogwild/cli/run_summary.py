@@ -113,6 +113,7 @@ def record_of(
 
     result, figures = run.result, {}
     training = problem.dataset if problem.terms == "batches" else problem.data
+    columns = None if problem.terms == "batches" else training.columns
     for score in scores_of(result):
         figures[score] = result.get(f"test_{score}", result.get(score))
         figures[f"train_{score}"], figures[f"test_{score}"] = result.get(score), result.get(f"test_{score}")
@@ -127,7 +128,8 @@ def record_of(
         "load_seconds": load_seconds,
         "compile_seconds": run.compile_seconds,
         "rows": training.n_rows,
-        "features": training.n_features,
+        "features": training.n_features if columns is None else columns.features,
+        "present_features": None if columns is None else len(columns),
         "nonzeros": training.nonzeros,
         "sizes": problem.sizes,
         "test_rows": None if held_out is None else held_out.n_rows,
@@ -150,7 +152,8 @@ def record_of(
 def _sizes(record: dict[str, Any]) -> str:
     if record["sizes"]:
         return ", ".join(f"{count:,} {what}" for what, count in record["sizes"].items())
-    return f"{record['rows']:,} rows x {record['features']:,} features, {record['nonzeros']:,} non-zeros"
+    some = f" ({record['present_features']:,} of them in the rows)" if record["present_features"] else ""
+    return f"{record['rows']:,} rows x {record['features']:,} features{some}, {record['nonzeros']:,} non-zeros"
 
 
 def _epochs(record: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from hogwild.data.csr import Array, CSRRows
 if TYPE_CHECKING:
     from hogwild.data.chunks import RowDraws
     from hogwild.data.field_vocabulary import FieldVocabulary
+    from hogwild.data.present_columns import PresentColumns
 
 Order = Callable[[Array, int, int], Array]
 """Order of an epoch: (row numbers, seed, number of the epoch) -> as many row numbers, in the order of the visit."""
@@ -81,6 +82,7 @@ class Dataset(ABC):
     base: int  # Number that was subtracted from the indices of a text file: 0 or 1.
     table: FieldVocabulary | None = None  # Field of each column, where rows have fields.
     rows: CSRRows | None = None  # All rows, where they are in memory.
+    columns: PresentColumns | None = None  # Columns by which the rows are numbered, where they have few of very many.
     order: Order | None = None  # Order in which epochs visit the rows, where it differs from the default order.
 
     @property

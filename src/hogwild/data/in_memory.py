@@ -24,6 +24,7 @@ from hogwild.data.csr import Array, CSRRows, bytes_of
 from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.frequent_first import FrequentFirst, frequent_first
+from hogwild.data.present_columns import PresentColumns
 from hogwild.data.shuffle import gather_most, random_permutation
 from hogwild.data.slices import in_slices
 from hogwild.data.statistics import feature_counts
@@ -70,6 +71,8 @@ class InMemoryDataset(Dataset):
         Number of rows per chunk. By default the size of the rows decides.
     table : FieldVocabulary, optional
         Field of each column, where the rows come from a file with fields.
+    columns : PresentColumns, optional
+        Columns by which the rows are numbered, where they have few of very many.
 
     Examples
     --------
@@ -96,8 +99,9 @@ class InMemoryDataset(Dataset):
         order: Order | None = None,
         chunk: int | None = None,
         table: FieldVocabulary | None = None,
+        columns: PresentColumns | None = None,
     ) -> None:
-        self.rows, self.shuffled, self.ids, self.order = rows, shuffled, ids, order
+        self.rows, self.shuffled, self.ids, self.order, self.columns = rows, shuffled, ids, order, columns
         self.name, self.base, self.table = name, base, table
         self.n_rows = len(rows) if ids is None else len(ids)
         self.n_features = rows.features
@@ -283,10 +287,14 @@ class InMemoryDataset(Dataset):
         """Return the same data with rows that have passed through ``change`` once."""
         return self._part(change(self.rows), self.ids)
 
-    def _part(self, rows: CSRRows, ids: Array | None = None) -> InMemoryDataset:
+    def with_columns(self, columns: PresentColumns) -> InMemoryDataset:
+        """Return the same data with columns numbered in another order, and without the entries of other columns."""
+        return self._part(columns.renumber(self.rows), self.ids, columns)
+
+    def _part(self, rows: CSRRows, ids: Array | None = None, columns: PresentColumns | None = None) -> InMemoryDataset:
         return InMemoryDataset(
             rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order,
-            chunk=self._requested_chunk, table=self.table,
+            chunk=self._requested_chunk, table=self.table, columns=columns or self.columns,
         )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def _minimised(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     problem = Linear(
         task.data, parts.loss, l1=parts.l1, l2=parts.l2, intercept=params["fit_intercept"],
         class_weight=task.class_weight, labels=task.labels, intercept_gradient=task.intercept_gradient,
-        intercept_lr_multiplier=1.0 if dense else SPARSE_INTERCEPT_STEP, standardise=False,
+        intercept_lr_multiplier=1.0 if dense else SPARSE_INTERCEPT_STEP, standardise=False, compact=False,
     )  # fmt: skip
     schedule, average = parts.schedule, 0.0  # scikit-learn neither adjusts the schedule nor averages outside the rule
     if not isinstance(parts.rule, Sequential):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hogwild import array_file
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
+from hogwild.data.present_columns import PresentColumns
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build, loss_sums
@@ -39,11 +40,13 @@ class LinearModel:
     link: str = "none"
     reading: Mapping[str, Any] = field(default_factory=dict)  # Options with which the training file was read.
     training: Mapping[str, Any] = field(default_factory=dict, repr=False)  # Record of the training run.
+    # Features that have a weight, where that is a small part of all; None if all have one.
+    columns: PresentColumns | None = field(default=None, repr=False)
 
     @property
     def n_features(self) -> int:
-        """The number of features of the model."""
-        return len(self.weights)
+        """The number of features of the model, with those that no row of the training data had."""
+        return len(self.weights) if self.columns is None else self.columns.features
 
     def open(self, path: str | Path | Sequence[str | Path], **options: object) -> Dataset:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
@@ -75,8 +78,9 @@ class LinearModel:
         pieces = [np.empty((0, outputs))]
         for number in range(len(epoch)):
             chunk = epoch[number]
-            kernel = linear_build.scoring(chunk.rows.layout)
-            pieces.append(loss_sums.scores_of(kernel, chunk.rows, chunk.order, parameters, outputs))
+            rows = chunk.rows if self.columns is None else self.columns.renumber(chunk.rows)
+            kernel = linear_build.scoring(rows.layout)
+            pieces.append(loss_sums.scores_of(kernel, rows, chunk.order, parameters, outputs))
             epoch.done(number)
         return np.asarray(np.concatenate(pieces), np.float64)
 
@@ -117,8 +121,11 @@ class LinearModel:
             "reading": dict(self.reading),
             "training": dict(self.training),
         }
-        arrays = {"weights": self.weights, "intercept": self.intercept}
-        array_file.save(path, {name: np.asarray(part, np.float32) for name, part in arrays.items()}, record)
+        arrays = {"weights": np.asarray(self.weights, np.float32), "intercept": np.asarray(self.intercept, np.float32)}
+        if self.columns is not None:
+            record["features"] = self.columns.features
+            arrays["columns"] = self.columns.columns
+        array_file.save(path, arrays, record)
 
 
 def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> LinearModel:
@@ -133,10 +140,21 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
     classes = record["classes"]
     model = LinearModel(
         weights, intercept, str(record["loss"]), None if classes is None else tuple(float(c) for c in classes),
-        str(record["link"]), dict(record["reading"]), dict(record["training"]),
+        str(record["link"]), dict(record["reading"]), dict(record["training"]), _columns(arrays, record),
     )  # fmt: skip
     outputs = 1 if model.classes is None or len(model.classes) == 2 else len(model.classes)
     fits = weights.dtype == intercept.dtype == np.float32 and weights.ndim == 2 and len(weights) > 0
     if not fits or weights.shape[1:] != (outputs,) or intercept.shape != (outputs,):
         raise ValueError(f"arrays of shape {weights.shape} and {intercept.shape} for {outputs} outputs")
     return model
+
+
+def _columns(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> PresentColumns | None:
+    """Return the features that have a weight, where a file names them."""
+    if "columns" not in arrays:
+        return None
+    columns, features = arrays["columns"], int(record["features"])
+    rising = columns.ndim == 1 and columns.dtype.kind == "u" and bool((columns[1:] > columns[:-1]).all())
+    if not rising or len(columns) != len(arrays["weights"]) or int(columns[-1]) >= features:
+        raise ValueError(f"{len(columns):,} columns for {len(arrays['weights']):,} weights of {features:,} features")
+    return PresentColumns(columns, features)

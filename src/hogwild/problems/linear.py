@@ -16,6 +16,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.frequent_first import ranking
 from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.present_columns import without_absent
 from hogwild.data.sampling import RowSampling, Split, feature_visits, narrowed, row_sampling, subsample
 from hogwild.data.slices import in_slices
 from hogwild.errors import ParameterError
@@ -104,6 +105,9 @@ class Linear(RowProblem):
     sampling : {"split", "replacement"} or Weighted, default "split"
         Choice of the rows of an epoch: each row once ("split"), or as many draws with replacement, all rows alike
         ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`).
+    compact : bool, default True
+        Whether features that no row has are left out of training and of the model, where there are very many of them:
+        from 2^27 features on, if those are more than the non-zeros of rows in memory. Predictions do not change.
 
     Raises
     ------
@@ -141,6 +145,7 @@ class Linear(RowProblem):
         labels: LabelEncoding | None = None,
         standardise: bool = True,
         sampling: str | RowSampling = "split",
+        compact: bool = True,
     ) -> None:
         if not is_strength(l1):
             raise invalid_parameter("l1", "a number of at least 0", l1)
@@ -150,6 +155,8 @@ class Linear(RowProblem):
         self.intercept_lr_multiplier = intercept_lr_multiplier
         self.sampling = row_sampling(sampling)
         self.source = as_dataset(source)
+        if compact and isinstance(self.source, InMemoryDataset):
+            self.source = without_absent(self.source)
         self._auto = l2 == "auto"
         self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
         penalised = self._auto or not l1
@@ -168,7 +175,7 @@ class Linear(RowProblem):
     @cached_property
     def data(self) -> Dataset:
         """The rows, with encoded labels."""
-        return self.encoded(self.source)
+        return self._with_encoded_labels(self.source)
 
     def typical_first_step(self, alpha: float) -> float:
         """Return a step size of the magnitude of the expected weights (Bottou's heuristic)."""
@@ -193,11 +200,17 @@ class Linear(RowProblem):
         ParameterError
             If the data has more features than the training data.
         """
-        if data.n_features > self.source.n_features:
+        columns = self.source.columns
+        if columns is not None and data.columns is None:
+            data = data.with_rows(columns.renumber)
+        elif data.n_features > self.source.n_features:
             raise ParameterError(
                 f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
                 "Open it with features= and extra='ignore' to leave out what the model does not know."
             )
+        return self._with_encoded_labels(data)
+
+    def _with_encoded_labels(self, data: Dataset) -> Dataset:
         known = data.with_labels(partial(self.labels.encode, name=data.name))
         return known if self.frame is None else known.with_rows(self.frame.rows)
 
@@ -471,7 +484,7 @@ class Linear(RowProblem):
         other = Linear(
             source, self.loss, l1=self.l1, l2=self.l2, intercept=self.intercept, class_weight=self.class_weight,
             intercept_lr_multiplier=self.intercept_lr_multiplier, intercept_gradient=self.intercept_gradient,
-            labels=self.labels,
+            labels=self.labels, compact=False,
         )  # fmt: skip
         other.frame, other._few = frame, self._few
         return other
@@ -487,6 +500,7 @@ class Linear(RowProblem):
             self.loss.link,
             {"base": self.source.base},
             training,
+            self.source.columns,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -503,7 +517,7 @@ class Linear(RowProblem):
             "class_weight": self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight or {}),
             "classes": self.labels.describe(),
             "rows": self.source.n_rows,
-            "features": self.source.n_features,
+            "features": self.source.n_features if self.source.columns is None else self.source.columns.features,
             "data": self.source.fingerprint,
             **self.describe_sampling(),
         }

@@ -16,7 +16,7 @@ SHARE, LEAST_EXCHANGES = 0.1, 16
 # The same where an exchange takes more than ``SLOW`` seconds.
 LARGE_SHARE, SOME_EXCHANGES, SLOW = 0.5, 8, 5e-3
 FEW_EXCHANGES = 4  # least number of exchanges of a worker in an epoch where servers could not keep up
-ALONE_SECONDS = 1.0  # seconds between two exchanges of a worker that has nobody to learn from, if an epoch takes longer
+ALONE_SECONDS = 1.0  # seconds between two exchanges of a single worker, if an epoch takes longer
 TIMED_UPDATES = 2_000  # updates of the burst that is timed
 
 
