@@ -118,8 +118,11 @@ def new_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     partial.mkdir(parents=True)
     try:
         yield partial
-        for file in partial.iterdir():
-            _flush_path(file)
+        for file in sorted(partial.rglob("*"), reverse=True):  # The files of a folder come before it.
+            if file.is_dir():
+                flush_folder(file)
+            else:
+                _flush_path(file)
         flush_folder(partial)
         _refuse_existing(path, overwrite)
         _take_place(partial, path)

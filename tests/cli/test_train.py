@@ -411,10 +411,11 @@ def test_resuming(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureF
     assert Trained([*words, "--epochs", "6", "--resume", points], capsys).code == 1
 
 
+@pytest.mark.parametrize("shards", ["1", "3"])
 def test_a_packed_folder_and_a_file_train_alike(
-    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], shards: str
 ) -> None:
-    assert main(["pack", files["classes"], str(tmp_path / "packed")]) == 0
+    assert main(["pack", files["classes"], str(tmp_path / "packed"), "--shards", shards]) == 0
     capsys.readouterr()
     words = ["--strategy", "serial", "--step", "0.5", "--epochs", "20", "--l2", "0.01"]
     packed = Trained([str(tmp_path / "packed"), *words], capsys).record

@@ -26,6 +26,9 @@ def pack(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the shuffle.")] = 0,
+    shards: Annotated[
+        int, typer.Option(min=1, help="Parts of the folder: on a cluster, a machine needs only those of its workers.")
+    ] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a packed folder that is there.")] = False,
     format: options.Format = "auto",
     features: options.Features = None,
@@ -53,10 +56,17 @@ def pack(
     with out.progress() as bar:
         shown = _Stages(bar)
         made = pack_files(
-            sources, dest, reading=how, memory=limit, seed=seed, overwrite=overwrite, progress=shown.update
+            sources,
+            dest,
+            reading=how,
+            memory=limit,
+            seed=seed,
+            overwrite=overwrite,
+            shards=shards,
+            progress=shown.update,
         )
     seconds = time.perf_counter() - started
-    size = sum(part.stat().st_size for part in dest.iterdir())
+    size = sum(part.stat().st_size for part in dest.rglob("*") if part.is_file())
     out.show(
         f"{made.n_rows:,} rows x {made.n_features:,} features, {made.nonzeros:,} non-zeros in {dest} "
         f"({format_size(size)}, {seconds:.1f} s)"
@@ -72,6 +82,7 @@ def pack(
             "bytes": size,
             "memory": made.meta.memory,
             "seed": seed,
+            "shards": shards,
             "seconds": round(seconds, 3),
         }
     )

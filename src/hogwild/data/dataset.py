@@ -139,6 +139,10 @@ class Dataset(ABC):
     def at_once(self) -> Dataset | None:
         """Return the same rows with random access to all of them; None where memory is too small."""
 
+    def here(self) -> Dataset:
+        """Return the rows that this machine has: all of them, except in a folder whose shards are elsewhere."""
+        return self
+
     @abstractmethod
     def in_order(self) -> Epoch:
         """Return all rows in stored order, for evaluation and prediction."""

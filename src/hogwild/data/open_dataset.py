@@ -15,6 +15,7 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.loader import load
 from hogwild.data.packing.format import META
 from hogwild.data.packing.packed_dataset import PackedDataset
+from hogwild.data.packing.sharded_rows import is_packed
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
@@ -120,7 +121,7 @@ def _all_readers() -> Sequence[Reader]:
 
 def _file(path: Path) -> Path:
     if path.is_dir():
-        what = "this is a packed folder already" if (path / META).exists() else "this is a folder"
+        what = "this is a packed folder already" if is_packed(path) else "this is a folder"
         raise DataError(what, path=path, remedy="Name the files to read.")
     return path
 
@@ -141,7 +142,7 @@ def _is_dataset(source: object) -> bool:
 def _packed(folder: Path, paths: list[Path], reading: ReadOptions, memory: int | None) -> PackedDataset:
     if len(paths) > 1:
         raise DataError("a packed folder is opened alone", path=folder, remedy="Pack all files into one folder.")
-    if not (folder / META).exists():
+    if not is_packed(folder):
         remedy = f"Name the files in it, or a folder made by 'hogwild pack', which has a {META}."
         raise DataError("this folder is not a packed one", path=folder, remedy=remedy)
     if memory is not None and memory < resident_bytes() + _LEAST_ROOM:

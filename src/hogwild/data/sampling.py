@@ -440,6 +440,7 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
     4
     """
     pieces: list[CSRRows] = []
+    data = data.here()
     epoch, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
     whole = epoch.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
     if whole is not None:

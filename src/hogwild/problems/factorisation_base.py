@@ -395,7 +395,7 @@ class FactorisationProblem(RowProblem):
 
     @cached_property
     def _layout(self) -> str:
-        layout: str = self.data.in_order()[0].rows.layout
+        layout: str = self.data.here().in_order()[0].rows.layout
         return layout
 
 

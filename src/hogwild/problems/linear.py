@@ -538,7 +538,7 @@ class Linear(RowProblem):
 
     @cached_property
     def _layout(self) -> str:
-        layout: str = self.data.in_order()[0].rows.layout
+        layout: str = self.data.here().in_order()[0].rows.layout
         return layout
 
     @cached_property

@@ -41,11 +41,13 @@ class ExchangeInterval:
 
 
 def choose_interval(
-    trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1
-) -> ExchangeInterval:
+    trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1,
+    mixes: bool = False,
+) -> ExchangeInterval:  # fmt: skip
     """Measure an update and an exchange, and choose an interval at which exchanges take little time.
 
-    ``message_seconds`` are those of a push and a pull without their contents.
+    ``message_seconds`` are those of a push and a pull without their contents. Workers that mix their parameters would
+    differ more at the end if slow exchanges were rarer.
     """
     share = max(1, rows // workers)
     timed = min(TIMED_UPDATES, share)
@@ -66,12 +68,13 @@ def choose_interval(
         return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / update))), update, exchange)
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
-    return _chosen(share, update, exchange, sums)
+    return _chosen(share, update, exchange, sums, rarer=not mixes)
 
 
 def simulated_interval(
-    trainer: LocalTrainer, start: Floats, workers: int, rows: int, costs: SimulatedCosts, servers: int = 1
-) -> ExchangeInterval:
+    trainer: LocalTrainer, start: Floats, workers: int, rows: int, costs: SimulatedCosts, servers: int = 1,
+    mixes: bool = False,
+) -> ExchangeInterval:  # fmt: skip
     """Choose an interval from the costs of a simulated run; the size of a change is that of a burst."""
     share = max(1, rows // workers)
     trainer.warm_up(start)
@@ -81,13 +84,16 @@ def simulated_interval(
     # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.
     each = 2 * costs.handling + min(workers * size, start.nbytes) / costs.bandwidth
     busy = 0.0 if trained.change is None else workers * each / servers
-    return _chosen(share, costs.update, exchange, busy)
+    return _chosen(share, costs.update, exchange, busy, rarer=not mixes)
 
 
-def _chosen(share: int, update: float, exchange: float, busy: float) -> ExchangeInterval:
-    """Return the interval for the seconds of an update, of an exchange, and of a server for those of all workers."""
+def _chosen(share: int, update: float, exchange: float, busy: float, rarer: bool) -> ExchangeInterval:
+    """Return the interval for the seconds of an update, of an exchange, and of a server for those of all workers.
+
+    ``rarer`` tells whether slow exchanges may be rarer than others.
+    """
     usual = min(exchange / (SHARE * update), share // LEAST_EXCHANGES)
-    slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if exchange > SLOW else 0.0
+    slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if rarer and exchange > SLOW else 0.0
     crowded = min(busy / update, share // FEW_EXCHANGES)
     return ExchangeInterval(max(1, round(max(usual, slow, crowded))), update, exchange)
 

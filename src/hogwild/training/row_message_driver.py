@@ -177,9 +177,9 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
     task = make_task(1.0, _ones(state) if _is_resident(job) else None)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
-        found = choose_interval(*given, runtime.message_seconds, asked.servers)
+        found = choose_interval(*given, runtime.message_seconds, asked.servers, asked.mixes)
     else:
-        found = simulated_interval(*given, costs, asked.servers)
+        found = simulated_interval(*given, costs, asked.servers, asked.mixes)
     event_log.emit(
         "exchanges", updates=found.updates, update_seconds=found.update_seconds,
         exchange_seconds=found.exchange_seconds, message=found.message, **({} if costs is None else {"at": 0.0}),
@@ -261,7 +261,7 @@ class Evaluation:
 
 
 def _sums(problem: RowProblem, data: Dataset, values: State) -> Any:
-    walk, sums = data.in_order(), []
+    walk, sums = data.here().in_order(), []
     for number in range(len(walk)):
         sums.append(problem.measure(walk[number], values))
         walk.done(number)

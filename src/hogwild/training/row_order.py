@@ -35,7 +35,8 @@ def order_of(data: Dataset, seed: int, shuffle: bool, draws: bool) -> RowOrder:
     ParameterError
         If the order needs all rows in memory, and they are too large.
     """
-    found = data.at_once()
+    shards = isinstance(data, PackedDataset) and data.sharded  # This machine may have some of them only.
+    found = None if shards else data.at_once()
     if found is not None:
         return InMemoryOrder(found, seed, shuffle)
     if draws or not isinstance(data, PackedDataset):

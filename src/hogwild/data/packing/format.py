@@ -88,7 +88,7 @@ def write_meta(folder: Path, meta: Meta) -> None:
     description = {"format": FORMAT, "version": VERSION, **asdict(meta)}
     description["files"] = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
     (folder / META).write_text(
-        json.dumps({**description, "digest": _digest(description)}, indent=1) + "\n", encoding="utf-8"
+        json.dumps({**description, "digest": digest_of(description)}, indent=1) + "\n", encoding="utf-8"
     )
 
 
@@ -107,17 +107,17 @@ def read_meta(folder: Path) -> Meta:
             path=path, remedy="Pack the data again with this program, or use the one it was packed with.",
         )  # fmt: skip
     digest = description.pop("digest", None)
-    if digest != _digest(description):
+    if digest != digest_of(description):
         raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
     try:
         meta = Meta(**{name: description[name] for name in Meta.__dataclass_fields__})
     except KeyError as error:
         raise DataError(f"{error} is missing", path=path, remedy=AGAIN) from None
-    _check(meta, path)
+    check_meta(meta, path)
     return meta
 
 
-def _check(meta: Meta, path: Path) -> None:
+def check_meta(meta: Meta, path: Path) -> None:
     """Raise ``DataError`` for sizes that no packed folder has; the digest detects damage, but not invalid contents."""
     counts = (meta.rows, meta.features, meta.nonzeros, meta.memory, meta.checksums)
     valid = all(type(count) is int and 0 <= count < 2**62 for count in counts) and meta.rows and meta.features
@@ -127,7 +127,8 @@ def _check(meta: Meta, path: Path) -> None:
         raise DataError("the sizes it gives make no sense", path=path, remedy=AGAIN)
 
 
-def _digest(description: dict[str, Any]) -> str:
+def digest_of(description: dict[str, Any]) -> str:
+    """Return the digest of a description."""
     text = json.dumps(description, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

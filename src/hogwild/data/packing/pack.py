@@ -15,15 +15,16 @@ import numpy as np
 
 from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, CSRRows, Layout, bytes_of, concatenate
 from hogwild.data.loader import check_width
-from hogwild.data.packing.format import META
 from hogwild.data.packing.packed_dataset import PackedDataset
-from hogwild.data.packing.writer import Bucket, Buckets, PackedWriter, records
+from hogwild.data.packing.sharded_rows import ShardedWriter, is_packed
+from hogwild.data.packing.writer import Bucket, Buckets, Origin, PackedWriter, records
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import copy_rows, gather, row_keys
 from hogwild.data.statistics import count_features
 from hogwild.errors import ParameterError
 from hogwild.files import format_size, new_folder
 from hogwild.machine import available_bytes, resident_bytes
+from hogwild.registry import invalid_parameter
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -45,6 +46,7 @@ def pack(
     memory: int | None = None,
     seed: int = 0,
     overwrite: bool = False,
+    shards: int = 1,
     progress: Progress | None = None,
     readers: Sequence[Reader] | None = None,
 ) -> PackedDataset:
@@ -66,6 +68,9 @@ def pack(
         Seed of the shuffle.
     overwrite : bool, default False
         Whether an existing packed folder is replaced.
+    shards : int, default 1
+        Number of parts of the folder, each a random sample. On a cluster, a machine needs only the parts of its
+        workers.
     progress : callable, optional
         Called with the stage ("reading" or "writing"), the rows done, and the rows in total or None if unknown.
     readers : sequence of Reader, optional
@@ -95,6 +100,8 @@ def pack(
     from hogwild.data.open_dataset import single_reader
 
     reading = reading or ReadOptions()
+    if shards < 1:
+        raise invalid_parameter("shards", "a number of at least 1", shards)
     paths = [Path(source) for source in sources]
     reader = single_reader(paths, reading, readers)
     dest = Path(dest)
@@ -111,14 +118,25 @@ def pack(
         buckets = _divide(paths, builder, spilled, memory, seed, report)
         shape = builder.shape()
         check_width(shape.features, shape.base, paths[0], available_bytes())
-        room = working_memory(memory, 8 * shape.features)
-        with PackedWriter(folder, shape, reading) as writer:
+        if shards > builder.rows:
+            raise ParameterError(f"There are {builder.rows:,} rows: use no more than {builder.rows:,} shards.")
+        room = working_memory(memory, (8 if shards == 1 else 16) * shape.features)
+        origin = Origin(memory, seed, [path.name for path in paths])
+        with _writer(folder, shape, reading, origin, builder.rows, shards) as writer:
             for part in _in_order(buckets, shape, room):
                 writer.write(part)
                 report("writing", writer.rows, builder.rows)
             shutil.rmtree(spilled)
-            writer.finish(memory, seed, [path.name for path in paths])
+            writer.finish()
     return PackedDataset(dest, memory, verify=False)
+
+
+def _writer(
+    folder: Path, shape: Schema, reading: ReadOptions, origin: Origin, rows: int, shards: int
+) -> PackedWriter | ShardedWriter:
+    if shards == 1:
+        return PackedWriter(folder, shape, reading, origin)
+    return ShardedWriter(folder, shape, reading, origin, rows, shards)
 
 
 def working_memory(memory: int, besides: int = 0) -> int:
@@ -142,7 +160,7 @@ def check_replaceable(dest: Path, overwrite: bool) -> None:
         raise ParameterError(
             f"'{dest}' exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
         )
-    if dest.exists() and not (dest / META).is_file() and not (dest.is_dir() and not any(dest.iterdir())):
+    if dest.exists() and not is_packed(dest) and not (dest.is_dir() and not any(dest.iterdir())):
         raise ParameterError(f"'{dest}' is not a packed folder, so it is not overwritten. Choose another name.")
 
 

@@ -27,6 +27,7 @@ from hogwild.data.dataset import Dataset, Epoch
 from hogwild.data.in_memory import InMemoryDataset, rows_set_aside
 from hogwild.data.packing.format import Meta
 from hogwild.data.packing.mapped_arrays import MappedRows
+from hogwild.data.packing.sharded_rows import ShardedRows, bounds, stored_rows
 from hogwild.data.statistics import feature_counts
 from hogwild.errors import DataError
 
@@ -70,10 +71,10 @@ class PackedDataset(Dataset):
     base: int
 
     def __init__(self, folder: str | Path, memory: int | None = None, *, verify: bool = True) -> None:
-        stored = MappedRows(Path(folder), memory, verify)
+        stored = stored_rows(Path(folder), memory, verify)
         self._initialise(stored, _Selection(0, stored.meta.rows))
 
-    def _initialise(self, stored: MappedRows, selection: _Selection) -> PackedDataset:
+    def _initialise(self, stored: MappedRows | ShardedRows, selection: _Selection) -> PackedDataset:
         self._stored, self._selection = stored, selection
         self._first, self._last = first, last = selection.first, selection.last
         self.name, self.base = stored.folder.name, stored.meta.base
@@ -142,8 +143,11 @@ class PackedDataset(Dataset):
         """The number of rows in which each feature is present, for this range of rows.
 
         The stored frequencies are for all rows. For a part of at least half of the rows, the property subtracts the
-        counts of the other rows. For a smaller part it counts the rows of the part itself.
+        counts of the other rows. For a smaller part it counts the rows of the part itself. In a folder of shards, a
+        part has its share of all frequencies, because rows may be on other machines: each part is a random sample.
         """
+        if self.sharded and self.n_rows < self.meta.rows:
+            return np.asarray(-(-self._stored.frequencies() * self.n_rows // self.meta.rows), np.int64)
         left_out = [part for part in ((0, self._first), (self._last, self.meta.rows)) if part[0] < part[1]]
         if 2 * self.n_rows < self.meta.rows:
             return self._counted(self._first, self._last)
@@ -204,8 +208,21 @@ class PackedDataset(Dataset):
 
     def shard(self, number: int, of: int) -> PackedDataset:
         """Return one of several parts of about the same size: a random sample, as the stored order is random."""
-        first, last = (self._first + round(self.n_rows * part / of) for part in (number, number + 1))
-        return self._part(first, last)
+        first, last = bounds(self.n_rows, of)[number : number + 2]
+        return self._part(self._first + first, self._first + last)
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the folder is in shards, of which this machine may have a part."""
+        return isinstance(self._stored, ShardedRows)
+
+    def here(self) -> PackedDataset:
+        """Return the rows that this machine has: the longest run of them, if shards are missing."""
+        if not isinstance(self._stored, ShardedRows):
+            return self
+        first, last = self._stored.here()
+        first, last = max(first, self._first), min(last, self._last)
+        return self if (first, last) == (self._first, self._last) or first >= last else self._part(first, last)
 
     def with_labels(self, encode: Encode) -> PackedDataset:
         """Return the same rows; the labels of each chunk pass through ``encode``."""
@@ -227,7 +244,7 @@ class PackedDataset(Dataset):
     def _extents(self) -> ChunkExtents:
         return ChunkExtents(self._first, self._last, rows_per_chunk(self.n_rows, self.nonzeros))
 
-    def _source(self) -> MappedRows | _Changed:
+    def _source(self) -> MappedRows | ShardedRows | _Changed:
         return self._stored if self._selection.unchanged else _Changed(self._stored, self._selection)
 
 
@@ -275,7 +292,7 @@ class _Both:
 class _Changed:
     """Stored rows that are changed when they are read."""
 
-    stored: MappedRows
+    stored: MappedRows | ShardedRows
     selection: _Selection
 
     def read(self, start: int, stop: int) -> CSRRows:
@@ -297,10 +314,12 @@ def _reopened(folder: Path, memory: int | None, checksums: int, bounded: bool, s
     return PackedDataset.__new__(PackedDataset)._initialise(stored, selection)
 
 
-_open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows] = weakref.WeakValueDictionary()
+_open: weakref.WeakValueDictionary[tuple[Path, int | None, int], MappedRows | ShardedRows] = (
+    weakref.WeakValueDictionary()
+)
 
 
-def reopen(folder: Path, memory: int | None, checksums: int) -> MappedRows:
+def reopen(folder: Path, memory: int | None, checksums: int) -> MappedRows | ShardedRows:
     """Open a folder that another process has opened; raise ``DataError`` if the folder is absent or differs.
 
     A block is verified when it is first read. A process that only forwards the data set reads no block, so it verifies
@@ -315,7 +334,7 @@ def reopen(folder: Path, memory: int | None, checksums: int) -> MappedRows:
         return found
     machine = f"on the machine {platform.node()!r}"
     try:
-        stored = MappedRows(folder, memory, verify=False)
+        stored = stored_rows(folder, memory, verify=False)
     except DataError as error:
         remedy = (
             "Put the folder where every node finds it under this path, such as on a disk that they share. Or train on "

@@ -115,7 +115,7 @@ _WRITTEN = 2**19  # Elements that are converted at a time.
 
 
 @dataclass(slots=True)
-class _Labels:
+class LabelSummary:
     """Summary of the labels: range, mean, and the count of each distinct value unless there are too many."""
 
     counts: dict[float, int] | None = field(default_factory=dict)
@@ -144,19 +144,28 @@ class _Labels:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Memory, seed and files of a packing, which the packed folder notes."""
+
+    memory: int  # Memory limit in bytes.
+    seed: int
+    sources: list[str]
+
+
 class PackedWriter:
     """Writer that appends rows to the final arrays. As a context manager it closes its files."""
 
-    def __init__(self, folder: Path, shape: Schema, reading: ReadOptions) -> None:
-        self._folder, self._shape, self._reading = folder, shape, reading
+    def __init__(self, folder: Path, shape: Schema, reading: ReadOptions, origin: Origin) -> None:
+        self._folder, self._shape, self._reading, self._origin = folder, shape, reading, origin
         self._stack = ExitStack()
         self._files: dict[str, BlockWriter] = {}
         for array in ARRAYS:
             if array.name in _present(shape):
                 self._files[array.name] = BlockWriter(folder / array.file, array)
                 self._stack.callback(self._files[array.name].close)
-        self._counts = np.zeros(shape.features, np.int64)
-        self._labels = _Labels()
+        self.counts = np.zeros(shape.features, np.int64)
+        self._labels = LabelSummary()
         self.rows = self.nonzeros = 0
 
     def __enter__(self) -> PackedWriter:
@@ -170,10 +179,10 @@ class PackedWriter:
         """Append rows with raw indices."""
         rows = fit_to_schema(rows, self._shape, self._reading)
         if rows.layout == "dense":
-            self._counts += len(rows)
+            self.counts += len(rows)
         else:
             rows = replace(rows, indices=rows.indices - np.uint32(self._shape.base))
-            count_features(rows.indptr, rows.indices, np.arange(len(rows)), self._counts)
+            count_features(rows.indptr, rows.indices, np.arange(len(rows)), self.counts)
             self._files["indices"].write(rows.indices)
         if "values" in self._files:
             self._files["values"].write(rows.values)
@@ -184,10 +193,10 @@ class PackedWriter:
         self._labels.add(rows.labels)
         self.rows, self.nonzeros = self.rows + len(rows), self.nonzeros + rows.nonzeros
 
-    def finish(self, memory: int, seed: int, sources: list[str]) -> None:
+    def finish(self) -> None:
         """Write the frequencies, the checksums and ``meta.json``, which are complete only after the last row."""
-        for at in range(0, len(self._counts), _WRITTEN):
-            self._files["frequencies"].write(self._counts[at : at + _WRITTEN])
+        for at in range(0, len(self.counts), _WRITTEN):
+            self._files["frequencies"].write(self.counts[at : at + _WRITTEN])
         for file in self._files.values():
             file.finish()
         checksums = np.array([crc for file in self._files.values() for crc in file.checksums], "<u4").tobytes()
@@ -195,8 +204,9 @@ class PackedWriter:
         write_meta(self._folder, Meta(
             rows=self.rows, features=self._shape.features, nonzeros=self.nonzeros, layout=self._shape.layout,
             weighted=self._shape.weighted, base=self._shape.base,
-            memory=memory, seed=seed, checksums=zlib.crc32(checksums), sources=sources,
-            labels=self._labels.summary(self.rows), frequencies=_summary(self._counts),
+            memory=self._origin.memory, seed=self._origin.seed, checksums=zlib.crc32(checksums),
+            sources=self._origin.sources,
+            labels=self._labels.summary(self.rows), frequencies=frequency_summary(self.counts),
         ))  # fmt: skip
 
 
@@ -205,7 +215,7 @@ def _present(shape: Schema) -> set[str]:
     return {array.name for array in ARRAYS} - absent - (set() if shape.weighted else {"weights"})
 
 
-def _summary(counts: Array) -> dict[str, int]:
+def frequency_summary(counts: Array) -> dict[str, int]:
     """Return the number of features that occur, the largest frequency, and the feature that has it."""
     return {
         "present": int(np.count_nonzero(counts)),

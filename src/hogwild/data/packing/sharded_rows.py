@@ -1,0 +1,278 @@
+"""Rows of a packed folder in shards, of which a machine needs only those that its workers read.
+
+    shards.json       description of all rows, and the rows and checksums of each shard, with a digest of itself
+    frequencies.i64   number of rows in which each feature is present, over all shards
+    shard-0000 ...    packed folders (:mod:`hogwild.data.packing.format`)
+
+Rows are numbered through all shards, in random order, so each shard is a random sample.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.csr import Array, CSRRows, compact, concatenate
+from hogwild.data.packing.format import AGAIN, META, Meta, check_meta, digest_of, read_meta
+from hogwild.data.packing.mapped_arrays import MappedRows
+from hogwild.data.packing.writer import LabelSummary, Origin, PackedWriter, frequency_summary
+from hogwild.data.reader import ReadOptions, Schema
+from hogwild.errors import DataError
+from hogwild.machine import available_bytes, resident_bytes
+
+FORMAT, VERSION = "hogwild packed shards", 1
+SHARDS, FREQUENCIES = "shards.json", "frequencies.i64"
+
+
+def is_packed(folder: Path) -> bool:
+    """Return whether a folder is a packed one, in one piece or in shards."""
+    return (folder / META).is_file() or (folder / SHARDS).is_file()
+
+
+def stored_rows(folder: Path, memory: int | None, verify: bool) -> MappedRows | ShardedRows:
+    """Open the rows of a packed folder, in one piece or in shards."""
+    return ShardedRows(folder, memory) if (folder / SHARDS).is_file() else MappedRows(folder, memory, verify)
+
+
+def shard_name(number: int) -> str:
+    """Return the name of a shard's folder.
+
+    >>> shard_name(12)
+    'shard-0012'
+    """
+    return f"shard-{number:04d}"
+
+
+def bounds(rows: int, shards: int) -> list[int]:
+    """Return the first row of each shard, and the number of rows after the last.
+
+    >>> bounds(10, 3)
+    [0, 3, 7, 10]
+    """
+    return [round(rows * number / shards) for number in range(shards + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardList:
+    """Contents of ``shards.json``."""
+
+    meta: Meta  # description of the rows of all shards
+    rows: list[int]  # rows of each shard
+    nonzeros: list[int]
+    checksums: list[int]  # checksum of each shard's checksums
+    frequencies: int  # CRC-32 of the file of frequencies
+
+    def write(self, folder: Path) -> None:
+        """Write the file."""
+        description = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        text = json.dumps({**description, "digest": digest_of(description)}, indent=1) + "\n"
+        (folder / SHARDS).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> ShardList:
+        """Read and check the file."""
+        path = folder / SHARDS
+        try:
+            description = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise DataError(f"it cannot be read ({error})", path=path, remedy=AGAIN) from None
+        if not isinstance(description, dict) or description.get("format") != FORMAT:
+            raise DataError("this does not describe packed shards", path=path, remedy=AGAIN)
+        if description.get("version") != VERSION:
+            what = f"the folder has version {description.get('version')!r}, and this program reads version {VERSION}"
+            raise DataError(what, path=path, remedy="Pack the data again with this program.")
+        if description.pop("digest", None) != digest_of(description):
+            raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
+        try:
+            meta = Meta(**description["meta"])
+            found = cls(meta, *(description[name] for name in ("rows", "nonzeros", "checksums", "frequencies")))
+            fits = sum(found.rows) == meta.rows and sum(found.nonzeros) == meta.nonzeros
+            fits = fits and len(found.rows) == len(found.nonzeros) == len(found.checksums)
+        except (KeyError, TypeError) as error:
+            raise DataError(f"it is incomplete ({error})", path=path, remedy=AGAIN) from None
+        check_meta(meta, path)
+        if not fits:
+            raise DataError("the sizes it gives make no sense", path=path, remedy=AGAIN)
+        return found
+
+
+class ShardedRows:
+    """Rows of all shards, numbered through. A shard is opened when one of its rows is read."""
+
+    def __init__(self, folder: Path, memory: int | None) -> None:
+        self.folder, self.listed = folder, ShardList.read(folder)
+        self.meta = self.listed.meta
+        self.memory, self.requested_memory = self.meta.memory if memory is None else memory, memory
+        total = sum(size for _, size in self.meta.files())
+        self.bounded = total > (self.memory - resident_bytes()) // 2
+        self._starts = np.concatenate([[0], np.cumsum(self.listed.rows)])
+        self._offsets = np.concatenate([[0], np.cumsum(self.listed.nonzeros)])
+        self._open: dict[int, MappedRows] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.listed.rows)
+
+    def labels(self, start: int, stop: int) -> Array:
+        """Return the labels of these rows, as float64."""
+        found = [shard.labels(first, last) for shard, first, last in self._pieces(start, stop)]
+        return np.concatenate(found) if found else np.empty(0)
+
+    def offset(self, row: int) -> int:
+        """Return the position of the first entry of a row among the entries of all shards."""
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        if self._starts[number] == row:
+            return int(self._offsets[number])
+        return int(self._offsets[number]) + self._shard(number).offset(row - int(self._starts[number]))
+
+    def frequencies(self) -> Array:
+        """Return the number of rows, among all rows, in which each feature is present."""
+        path = self.folder / FREQUENCIES
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy=AGAIN) from None
+        if len(content) != 8 * self.meta.features or zlib.crc32(content) != self.listed.frequencies:
+            raise DataError("the file is damaged: its checksum does not match", path=path, remedy=AGAIN)
+        return np.frombuffer(content, "<i8").astype(np.int64)
+
+    def read(self, start: int, stop: int) -> CSRRows:
+        """Return the rows from ``start`` up to ``stop``, checked."""
+        return concatenate([shard.read(first, last) for shard, first, last in self._pieces(start, stop)])
+
+    def all_of(self, start: int, stop: int) -> CSRRows:
+        """Return a copy of these rows, checked."""
+        return self.read(start, stop)
+
+    def ahead(self, start: int, stop: int) -> None:
+        """Start reading these rows from the disk."""
+        for shard, first, last in self._pieces(start, stop):
+            shard.ahead(first, last)
+
+    def release(self, start: int, stop: int) -> None:
+        """Remove these rows from memory if memory is limited; the next read loads them from the file again."""
+        for shard, first, last in self._pieces(start, stop):
+            shard.release(first, last)
+
+    def everything(self) -> None:
+        """Return None, because the rows are on disk."""
+
+    @property
+    def room(self) -> int:
+        """The number of bytes that may become resident besides the resident bytes."""
+        limited = self.bounded and self.requested_memory is not None
+        return max(0, self.memory - resident_bytes()) if limited else available_bytes()
+
+    def here(self) -> tuple[int, int]:
+        """Return the first and the last row of the longest run of shards that this machine has.
+
+        Raises
+        ------
+        DataError
+            If this machine has no shard.
+        """
+        best = first = 0, 0
+        for number in range(len(self)):
+            present = (self.folder / shard_name(number) / META).is_file()
+            first = (first[0], number + 1) if present else (number + 1, number + 1)
+            best = max(best, first, key=lambda run: int(self._starts[run[1]] - self._starts[run[0]]))
+        if best[0] == best[1]:
+            raise self._missing(0)
+        return int(self._starts[best[0]]), int(self._starts[best[1]])
+
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[MappedRows, int, int]]:
+        """Yield the shards of these rows, with the first and the last row of each."""
+        while start < stop:
+            number = int(np.searchsorted(self._starts, start, side="right")) - 1
+            first, last = int(self._starts[number]), int(self._starts[number + 1])
+            yield self._shard(number), start - first, min(stop, last) - first
+            start = last
+
+    def _shard(self, number: int) -> MappedRows:
+        with self._lock:
+            found = self._open.get(number)
+            if found is None:
+                folder = self.folder / shard_name(number)
+                if not (folder / META).is_file():
+                    raise self._missing(number)
+                found = MappedRows(folder, self.requested_memory, verify=False)
+                if found.meta.checksums != self.listed.checksums[number]:
+                    raise DataError("this shard belongs to other data", path=folder, remedy="Copy it here again.")
+                found.bounded = self.bounded
+                self._open[number] = found
+        return found
+
+    def _missing(self, number: int) -> DataError:
+        return DataError(
+            f"this shard is not on the machine {platform.node()!r}",
+            path=self.folder / shard_name(number),
+            remedy="Copy it here. With as many workers as shards, worker k reads shard k.",
+        )
+
+
+class ShardedWriter:
+    """Writer that divides rows among shards of the same size, one after the other."""
+
+    def __init__(
+        self, folder: Path, shape: Schema, reading: ReadOptions, origin: Origin, rows: int, shards: int
+    ) -> None:
+        self._folder, self._given = folder, (shape, reading, origin)
+        self._ends = bounds(rows, shards)[1:]
+        self._counts, self._labels = np.zeros(shape.features, np.int64), LabelSummary()
+        self._stack = ExitStack()
+        self._writer: PackedWriter | None = None
+        self._folders: list[Path] = []
+        self.rows = 0
+
+    def __enter__(self) -> ShardedWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def write(self, rows: CSRRows) -> None:
+        """Append rows with raw indices."""
+        at = 0
+        while at < len(rows):
+            if self._writer is None:
+                self._folders.append(self._folder / shard_name(len(self._folders)))
+                self._folders[-1].mkdir()
+                self._writer = self._stack.enter_context(PackedWriter(self._folders[-1], *self._given))
+            end = min(len(rows), at + self._ends[len(self._folders) - 1] - self.rows)
+            self._labels.add(rows.labels[at:end])
+            self._writer.write(compact(rows[at:end]))
+            self.rows, at = self.rows + end - at, end
+            if self.rows == self._ends[len(self._folders) - 1]:
+                self._end_shard()
+
+    def _end_shard(self) -> None:
+        assert self._writer is not None
+        self._counts += self._writer.counts
+        self._writer.finish()
+        self._stack.close()
+        self._writer = None
+
+    def finish(self) -> None:
+        """Write the description of all shards."""
+        metas = [read_meta(folder) for folder in self._folders]
+        frequencies = self._counts.astype("<i8").tobytes()
+        (self._folder / FREQUENCIES).write_bytes(frequencies)
+        checksums = [meta.checksums for meta in metas]
+        whole: dict[str, Any] = {
+            "rows": self.rows, "nonzeros": sum(meta.nonzeros for meta in metas),
+            "checksums": zlib.crc32(np.array(checksums, "<u4").tobytes()),
+            "labels": self._labels.summary(self.rows), "frequencies": frequency_summary(self._counts),
+        }  # fmt: skip
+        ShardList(
+            replace(metas[0], **whole), [meta.rows for meta in metas], [meta.nonzeros for meta in metas], checksums,
+            zlib.crc32(frequencies),
+        ).write(self._folder)  # fmt: skip

@@ -1,0 +1,142 @@
+"""Packed folders in shards: the rows are those of one folder, and a machine needs only what it reads."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from making import fake_file, random_rows, reader_of, visited, walked
+
+from hogwild import Hogwild, Linear, Local, LocalSGD, ParameterServer, minimise
+from hogwild.data import open as open_data
+from hogwild.data.packing.pack import pack
+from hogwild.data.packing.packed_dataset import PackedDataset
+from hogwild.data.packing.sharded_rows import SHARDS, shard_name
+from hogwild.data.sampling import subsample
+from hogwild.errors import DataError, ParameterError
+from hogwild.training.row_order import order_of
+
+ROWS, FEATURES = 5_003, 40
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[PackedDataset, Path]:
+    """The same rows in one folder, and in four shards."""
+    folder = tmp_path_factory.mktemp("packed")
+    rows = random_rows(3, ROWS, FEATURES, weighted=True)
+    whole = pack([fake_file(folder)], folder / "whole", readers=[reader_of(rows)], seed=5)
+    pack([fake_file(folder)], folder / "parts", readers=[reader_of(rows)], seed=5, shards=4)
+    return whole, folder / "parts"
+
+
+@pytest.fixture
+def parts(packed: tuple[PackedDataset, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(packed[1], tmp_path / "parts"))
+
+
+def test_shards_have_the_rows_of_one_folder_in_the_same_order(packed: Any) -> None:
+    whole, parts = packed[0], PackedDataset(packed[1])
+    assert (parts.n_rows, parts.n_features, parts.nonzeros) == (whole.n_rows, whole.n_features, whole.nonzeros)
+    assert walked(parts.in_order()) == walked(whole.in_order())
+    np.testing.assert_array_equal(parts.frequencies(), whole.frequencies())
+    np.testing.assert_array_equal(parts.labels(), whole.labels())
+    for mine, other in zip(parts.label_counts(), whole.label_counts(), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert parts.sharded
+    assert not whole.sharded
+    assert sorted(visited(parts.epoch(1, 2))) == sorted(visited(whole.epoch(1, 2)))
+
+
+def test_a_part_of_the_rows_is_a_shard(packed: Any) -> None:
+    parts = PackedDataset(packed[1])
+    for workers in (1, 2, 4):
+        for worker in range(workers):
+            part = parts.shard(worker, workers)
+            _ = walked(part.in_order())
+            opened = sorted(part._stored._open)
+            assert set(opened) >= set(range(worker * 4 // workers, (worker + 1) * 4 // workers))
+    fresh = PackedDataset(packed[1])
+    _ = walked(fresh.shard(2, 4).in_order())
+    assert sorted(fresh._stored._open) == [2]
+    alone = PackedDataset(packed[1] / shard_name(2))
+    assert walked(fresh.shard(2, 4).in_order()) == walked(alone.in_order())
+
+
+def test_a_worker_needs_its_own_shard_alone(parts: Path) -> None:
+    for number in (0, 1, 3):
+        shutil.rmtree(parts / shard_name(number))
+    data = pickle.loads(pickle.dumps(open_data(parts)))
+    problem = Linear(data, "squared", l2=1e-3)
+    order = order_of(problem.training, seed=0, shuffle=True, draws=False)
+    chunk = order.chunk(2, 4, 0, 0, 10_000)
+    assert len(chunk.order) == order.size(2, 4) == len(data.shard(2, 4).labels())
+    assert problem.kernel is not None
+    assert problem._layout == "sparse"
+    with pytest.raises(DataError, match=r"shard-0001: this shard is not on the machine .* Copy it here"):
+        order.chunk(1, 4, 0, 0, 10)
+    assert subsample(data, 100).n_rows == 100
+    assert data.here().n_rows == data.shard(2, 4).n_rows
+
+
+def test_without_any_shard_that_is_said(parts: Path) -> None:
+    for number in range(4):
+        shutil.rmtree(parts / shard_name(number))
+    with pytest.raises(DataError, match="not on the machine"):
+        subsample(open_data(parts), 10)
+
+
+@pytest.mark.parametrize("missing", [None, 3])
+@pytest.mark.parametrize("strategy", [ParameterServer(2), LocalSGD(2)], ids=["parameter server", "local sgd"])
+def test_runs_by_messages_train_on_shards(parts: Path, strategy: Any, missing: int | None) -> None:
+    """The last shard has no rows of the first two thirds, so those train without it."""
+    data = open_data(parts).split(1 / 3, 0)[0]
+    alone = minimise(Linear(data, "squared", l2=1e-2), strategy=Hogwild(1), budget=5).objective
+    if missing is not None:
+        shutil.rmtree(parts / shard_name(missing))
+    run = minimise(Linear(data, "squared", l2=1e-2), strategy=strategy, budget=5, runtime=Local())
+    assert run.objective < 1.05 * alone
+
+
+@pytest.mark.parametrize("change", ["digest", "rows", "version", "format", "shard", "frequencies"])
+def test_damage_is_told(parts: Path, change: str) -> None:
+    from hogwild.data.packing.format import digest_of
+
+    said = json.loads((parts / SHARDS).read_text())
+    if change == "digest":
+        said["rows"][0] += 1
+    elif change == "frequencies":
+        (parts / "frequencies.i64").write_bytes(b"12345678" * FEATURES)
+    else:
+        del said["digest"]
+        if change == "rows":
+            said["rows"][0] += 1
+        elif change == "shard":
+            said["checksums"][0] += 1
+        else:
+            said[change] = 7
+        said["digest"] = digest_of(said)
+    (parts / SHARDS).write_text(json.dumps(said))
+
+    def read() -> None:
+        data = open_data(parts)
+        data.frequencies()
+        walked(data.in_order())
+
+    with pytest.raises(DataError, match=r"parts"):
+        read()
+
+
+def test_what_cannot_be_divided_is_refused(tmp_path: Path) -> None:
+    rows = random_rows(3, 5, FEATURES)
+    for shards, told in ((6, "no more than 5 shards"), (0, "'shards' parameter must be")):
+        with pytest.raises(ParameterError, match=told):
+            pack([fake_file(tmp_path)], tmp_path / "out", readers=[reader_of(rows)], shards=shards)
+    assert not (tmp_path / "out").exists()
+    pack([fake_file(tmp_path)], tmp_path / "out", readers=[reader_of(rows)], shards=5)
+    pack([fake_file(tmp_path)], tmp_path / "out", readers=[reader_of(rows)], overwrite=True)
+    assert not (tmp_path / "out" / SHARDS).exists()
