@@ -17,6 +17,7 @@ import numpy as np
 import ray
 
 from hogwild.delays import Delay, named
+from hogwild.errors import HogwildError
 from hogwild.messaging.messages import Ack, Envelope, JoinReply
 from hogwild.messaging.protocol import Emit, Evaluate, Evaluated, Finish, SnapshotPart
 from hogwild.messaging.reliable_channel import Table
@@ -194,9 +195,9 @@ class ActorContext:
         self.finished = action, now() - self.began
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Record an error that stops this node, with the last three entries of its traceback."""
-        trace = "".join(traceback.format_exception(error)[-3:])
-        self.failure = f"{name} failed: {type(error).__name__}: {error}\n{trace}"
+        """Record an error that stops this node, with the last three entries of its traceback if it is not our own."""
+        trace = "" if isinstance(error, HogwildError) else "\n" + "".join(traceback.format_exception(error)[-3:])
+        self.failure = f"{name} failed: {type(error).__name__}: {error}{trace}"
 
 
 def _store_state(store_actor: ActorHandle, name: str, incarnation: int, what: object) -> object:
