@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hogwild.rules import Sequential as Sequential
     from hogwild.run import Run as Run
     from hogwild.run import WarmStart as WarmStart
+    from hogwild.runtimes import Cuda as Cuda
     from hogwild.runtimes import Local as Local
     from hogwild.runtimes import Processes as Processes
     from hogwild.runtimes import Ray as Ray
@@ -122,7 +123,7 @@ _HOMES = {
         "LocalSGD", "DiLoCo", "ElasticAveraging", "AllToAll", "Gossip",
     ),
     "hogwild.strategies.delay_correction": ("DelayAdaptive", "DelayCompensation"),
-    "hogwild.runtimes": ("Threads", "Processes", "Simulator", "Local", "Ray"),
+    "hogwild.runtimes": ("Threads", "Processes", "Cuda", "Simulator", "Local", "Ray"),
     "hogwild.runtimes.messaging.injected_faults": ("Crash", "Crashes", "Link"),
     "hogwild.estimators": (
         "HogwildClassifier", "HogwildRegressor", "HogwildOneClassSVM", "HogwildFMClassifier", "HogwildFMRegressor",

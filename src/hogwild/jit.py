@@ -85,8 +85,8 @@ def compiled_part(function: Function) -> Any:
     return numba.njit(**OPTIONS, **UNCALLED)(function)
 
 
-def bind(template: Function, **parts: Function) -> Function:
-    """Return a copy of ``template`` in which each global name in ``parts`` refers to the given function.
+def bind(template: Function, **parts: Any) -> Function:
+    """Return a copy of ``template`` in which each global name in ``parts`` refers to the given function or number.
 
     >>> def shout(text):
     ...     return change(text) + "!"

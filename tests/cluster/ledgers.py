@@ -8,6 +8,7 @@ parameters, for two servers.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ def job(
     start = frozen(np.zeros(2 * half, np.float32))
     config = RunConfig(
         workers, start, max(1, bursts // 10) * terms, bursts * terms, silence=60.0, late=frozenset(late),
-        resident=resident, run_ahead=1 if resident else 0,
+        resident=resident, run_ahead=1 if resident else 0, fresh=math.inf,
     )  # fmt: skip
     make_trainer = learners(np.column_stack([X, np.ones(len(y))]), y, half, str(folder), seconds, step, bursts * terms)
     return MessageJob(config, strategy.roles(config), make_trainer, measures(X, y, features), emit)

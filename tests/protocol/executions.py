@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ class Execution:
     seed: int = 0
     run_ahead: int = 0
     resident: bool = False
-    scaled: bool = False
+    fresh: float = math.inf
 
     def __repr__(self) -> str:
         """Line by line, in a form that can be repeated."""
@@ -48,11 +49,11 @@ class Execution:
     def stage(self) -> Watched:
         """Ready to be played."""
         strategy = self.strategy
-        ledger = Ledger(max(1, servers_of(strategy)), self.scaled)
+        ledger = Ledger(max(1, servers_of(strategy)), self.fresh < math.inf)
         epoch = strategy.workers * strategy.interval * self.bursts
         config = RunConfig(
             strategy.workers, ledger.start, epoch, self.epochs * epoch, seconds=self.seconds, silence=SILENCE,
-            late=frozenset(self.late), run_ahead=self.run_ahead, resident=self.resident,
+            late=frozenset(self.late), run_ahead=self.run_ahead, resident=self.resident, fresh=self.fresh,
         )  # fmt: skip
         compute = Slowed(self.compute, self.slow)
         simulator = Simulator(compute, self.link, 0.0, self.faults, self.late, self.detection, SILENCE)

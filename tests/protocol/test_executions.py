@@ -45,9 +45,7 @@ def test_workers_that_pull_changes_have_each_of_them_once(execution: Execution, 
     fresh = data.draw(st.sampled_from([1, math.inf]), "delay from which on changes are scaled")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hogwild.strategies.roles.LOGGED", logged)
-        patch.setattr("hogwild.strategies.roles.parameter_server.FRESH", fresh)
-        scaled = fresh < math.inf
-        assert replace(execution, resident=True, scaled=scaled).play().reason in ("epochs", "seconds")
+        assert replace(execution, resident=True, fresh=fresh).play().reason in ("epochs", "seconds")
 
 
 @settings(max_examples=EXECUTIONS // 2, suppress_health_check=SLOW, print_blob=True)

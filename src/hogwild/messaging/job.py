@@ -40,6 +40,9 @@ class RunConfig:
     every: RecordInterval = field(default_factory=RecordInterval)  # Interval of records between those of epochs.
     # Whether trainers keep their parameters between bursts, so that workers exchange only what has changed.
     resident: bool = False
+    # Where trainers keep their parameters: number of deltas of each worker, since those of a delta were read, up to
+    # which it counts in full.
+    fresh: float = 2.0
     seed: int = 0
     loss_limit: float = math.inf  # Loss above which the run counts as diverged.
     stall_scales: tuple[float, ...] = ()  # Factors of the step size after each stall of the objective.

@@ -305,6 +305,24 @@ class Linear(RowProblem):
         other._class_weights = self._class_weights
         return other, found.features[:present]
 
+    def on_gpu(self, rule: Rule) -> Any:
+        """Return the kernels of this problem and a rule on a GPU; None where there are none."""
+        if self.n_outputs > 1 or rule.has_duals or rule.single_worker or rule.step_size != "scheduled":
+            return None
+        from hogwild.problems.linear_on_gpu import LinearOnGPU
+
+        return LinearOnGPU(self._kernels, rule, self.labels.classes is not None, self._curvatures())
+
+    def _curvatures(self) -> Array:
+        """Return the largest curvature of the objective along the features of each feature's tier."""
+        tiers = self.feature_tiers()
+        if tiers is not None:
+            tier = np.searchsorted(tiers.bounds, tiers.ranking.ranks, side="right") - 1
+            return np.asarray(tiers.curvatures[tier], np.float32)
+        few, features = subsample(self.data, SAMPLED_ROWS).rows, self.source.n_features
+        found = eigenvalues(few, np.arange(features, dtype=np.uint32), np.array([0, features]))
+        return np.full(features, self.loss.curvature * found[0], np.float32)
+
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""
         return new_sync(access, self.source.n_features + 1)

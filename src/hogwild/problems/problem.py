@@ -303,6 +303,10 @@ class RowProblem(Problem):
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """Return the compiled inner loop for a rule and an access policy; if ``alone``, there are no other workers."""
 
+    def on_gpu(self, rule: Rule) -> Any:
+        """Return the kernels of this problem and a rule on a GPU; None where there are none."""
+        return None
+
     @abstractmethod
     def sync_buffer(self, access: str) -> NDArray[Any]:
         """Return the locks or the turns of an access policy."""

@@ -67,6 +67,7 @@ class AdaGrad(Rule):
     effective_step = staticmethod(shrinking)
     skips_zero_gradient = True
     self_annealing = True
+    accumulator_columns = (1,)
 
     def __post_init__(self) -> None:
         if not self.initial_accumulator > 0:

@@ -16,24 +16,29 @@ def ftrl(
 ) -> None:
     """Set w to the minimiser of all gradients, all penalties, and all proximal terms around earlier iterates so far.
 
-    A row holds w, the sum d of the penalties' derivatives, the summed squared gradients, and the number of visits. The
-    strength of all proximal terms together is ``(beta + sqrt(squares)) / rate``, and falls where a schedule rises.
+    A row holds w, the sum d of the penalties' derivatives where w is zero, the summed squared gradients, and the number
+    of visits. The strength of all proximal terms together is ``(beta + sqrt(squares)) / rate``, and falls where a
+    schedule rises.
 
-    The usual form stores the summed gradients less the proximal terms, which at the minimiser w is ``-(strength w +
-    d)``. When workers overwrite each other, or changes are added in part, a strength that does not match that sum
-    would move the weight itself. In the form used here, it changes only the size of a step.
+    The usual form stores the summed gradients less the proximal terms. At the minimiser w they are ``-(strength w +
+    d)``, and where w is not zero, d follows from w and the visits. So nothing is stored that has to match the weight:
+    when workers overwrite each other, or changes are added in part, only the size of a step changes.
     """
     squares = state[p, 2] + g * g
-    visits = state[p, 3] + ONE
+    before = state[p, 3]
+    visits = before + ONE
     strength = (constants[0] + sqrt(squares)) / rate
-    w, pull = state[p, 0], state[p, 1] - g
-    total, bound = strength * w + pull, visits * l1
-    if l1 != 0 and abs(total) <= bound:
-        w, d = ZERO, total
+    w, d = state[p, 0], ZERO
+    if l1 != 0:
+        old, new = before * l1, visits * l1
+        penalty = min(max(state[p, 1], -old), old) if w == 0 else (old if w > 0 else -old)
+        total = strength * w + penalty + before * l2 * w - g
+        if abs(total) <= new:
+            w, d = ZERO, total
+        else:
+            w += (penalty - (new if total > 0 else -new) - g - l2 * w) / (strength + visits * l2)
     else:
-        bound = bound if total > 0 else -bound
-        w += (pull - bound - visits * l2 * w) / (strength + visits * l2)
-        d = bound + visits * l2 * w
+        w -= (g + l2 * w) / (strength + visits * l2)
     state[p, 0] = w
     state[p, 1] = d
     state[p, 2] = squares
@@ -73,6 +78,7 @@ class FTRL(Rule):
     step = staticmethod(ftrl)
     effective_step = staticmethod(shrinking)
     self_annealing = True
+    accumulator_columns = (2,)
 
     def __post_init__(self) -> None:
         if not self.beta > 0:

@@ -81,6 +81,16 @@ class Rule(ABC):
         return (0,)
 
     @property
+    def accumulator_columns(self) -> tuple[int, ...]:
+        """The columns of a row that add up squared gradients, and count in full where a share of a step counts."""
+        return ()
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether changes of the rule's state can be added. Others, such as Adam's moments, are means."""
+        return len(self.initial) == 1 or self.self_annealing
+
+    @property
     def single_worker(self) -> bool:
         """Whether only one worker may use the rule."""
         return False

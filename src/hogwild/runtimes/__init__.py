@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hogwild.problems.problem import Problem
 from hogwild.registry import invalid_parameter, kebab, lookup
+from hogwild.runtimes.cuda import Cuda
 from hogwild.runtimes.local import Local
 from hogwild.runtimes.processes import Processes
 from hogwild.runtimes.ray import Ray
@@ -13,7 +14,7 @@ from hogwild.runtimes.simulator import Simulator
 from hogwild.strategies.strategy import Strategy
 
 RUNTIMES: dict[str, type[Runtime]] = {
-    kebab(kind.__name__): kind for kind in (Threads, Processes, Simulator, Local, Ray)
+    kebab(kind.__name__): kind for kind in (Threads, Processes, Cuda, Simulator, Local, Ray)
 }
 
 
@@ -47,6 +48,7 @@ def named(runtime: str | Runtime) -> Runtime:
 
 __all__ = [
     "RUNTIMES",
+    "Cuda",
     "Local",
     "Processes",
     "Ray",

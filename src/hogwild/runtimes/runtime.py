@@ -33,6 +33,7 @@ class Runtime:
 
     shares_memory: ClassVar[bool] = False  # whether workers are threads that share the same arrays
     trains_modules: ClassVar[bool] = False  # whether workers are processes that share the same PyTorch model
+    uses_gpu: ClassVar[bool] = False  # whether rows are trained on a GPU
     passes_messages: ClassVar[bool] = False  # whether workers send each other messages
     simulated_time: ClassVar[bool] = False  # whether the seconds of a run are simulated
     message_seconds: ClassVar[float] = 1e-3  # seconds of a push and a pull without their contents

@@ -68,14 +68,14 @@ class DelayAdaptive:
                 self.reference_delay,
             )
 
-    def factor(self, delay: int, workers: int) -> float:
+    def factor(self, delay: int, workers: float) -> float:
         """Return the factor that a delta is multiplied by.
 
         Parameters
         ----------
         delay : int
             Staleness of the delta, in deltas of other workers.
-        workers : int
+        workers : float
             Number of workers, used if ``reference_delay`` was left out.
 
         Returns

@@ -201,6 +201,7 @@ class Job:
 def _prefers_duals(problem: Problem, strategy: Strategy, runtime: Runtime, options: Options) -> bool:
     """Return whether dual coordinate ascent is possible in this run, and the fastest rule for the problem."""
     in_memory = runtime.shares_memory and not runtime.delays_workers and strategy.loses_nothing
+    in_memory = in_memory and not runtime.uses_gpu
     asked = options.average or options.init is not None or options.count_conflicts or options.every is not None
     if not isinstance(problem, RowProblem) or not in_memory or asked or problem.searches_penalty:
         return False

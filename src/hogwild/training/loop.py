@@ -160,7 +160,8 @@ class TrainingLoop:
         left = epochs - self.position.epoch
         if self.session.has_duals:  # Dual variables are in the order of the rows, also in a run that is resumed.
             left = math.inf if self._was_laid_out or epochs >= DUAL_EPOCHS else 0.0
-        if self.shuffle and not self.stop_reason and self._was_laid_out is not False:
+        any_order = self.session.reads_in_any_order
+        if self.shuffle and not any_order and not self.stop_reason and self._was_laid_out is not False:
             replicas = self.session.buffers
             numbers = None if replicas is None else replicas.numbers
             self._laid_out_data = self._data.laid_out(self.seed, left, numbers)

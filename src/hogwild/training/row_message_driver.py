@@ -113,18 +113,13 @@ def _chooses_interval(job: Job) -> bool:
     if strategy.period != "auto" or strategy.with_interval(1) is strategy or not job.runtime.chooses_intervals:
         return False
     assert isinstance(job.problem, RowProblem)
-    combines = _state_adds_up(job.rule) or strategy.averages or strategy.mixes
+    combines = job.rule.adds_up or strategy.averages or strategy.mixes
     return combines and not job.problem.penalties.get("l1")
-
-
-def _state_adds_up(rule: Rule) -> bool:
-    """Return whether changes of the rule's state can be added. Others, such as Adam's moments, are means."""
-    return len(rule.initial) == 1 or rule.self_annealing
 
 
 def _weighs_changes(job: Job) -> bool:
     """Return whether changes are weighed by the number of workers that change the same coordinate."""
-    return job.strategy.weighs_changes and job.strategy.combine is None and _state_adds_up(job.rule)
+    return job.strategy.weighs_changes and job.strategy.combine is None and job.rule.adds_up
 
 
 def _keeps_parameters(job: Job) -> bool:

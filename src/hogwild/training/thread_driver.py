@@ -13,6 +13,7 @@ from hogwild.files import to_jsonable
 from hogwild.problems.problem import RowProblem
 from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
+from hogwild.runtimes.shared_memory.conflict_monitor import ConflictMonitor
 from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.schedules import with_step, with_total
 from hogwild.stopping import Budget, DivergenceGuard, RecordInterval, deferred_sigint
@@ -46,6 +47,8 @@ def run(job: Job) -> Run:
     chosen = strategy.workers is not None or job.runtime.delays_workers  # Delayed workers leave their cores to others.
     chosen = chosen and not rule.has_duals  # Several workers of SDCA need replicas, to lose no change.
     workers, why = (cores, "") if chosen else useful_workers(cores, problem, rule, strategy, budget)
+    if job.runtime.uses_gpu:
+        cores = workers = 1
     job.runtime.check_workers(workers)
     event_log = EventLog(options.callbacks)
     config = to_jsonable({
@@ -67,7 +70,7 @@ def run(job: Job) -> Run:
             "workers", workers=workers, cores=cores, message=f"{why} done sooner by {workers} than by {cores}"
         )
     seen = conflict_monitor(problem, rule, strategy, workers, budget) if options.count_conflicts else None
-    session = Session(problem, rule, strategy, workers, seen, job.runtime.delay_streams(seed, workers))
+    session = _session(job, problem, workers, seen)
     try:
         event_log.emit("compiled", seconds=session.compile_seconds)
         if session.planned is not None:
@@ -114,6 +117,15 @@ def run(job: Job) -> Run:
         model, config, loop.history, event_log.events, loop.stop_reason,
         problem.from_training_space(session.state, rule), loop.position.seconds, session.compile_seconds,
     )  # fmt: skip
+
+
+def _session(job: Job, problem: RowProblem, workers: int, seen: ConflictMonitor | None) -> Any:
+    """Return the parameters of the run, and the threads or the GPU that trains them."""
+    if job.runtime.uses_gpu:
+        from hogwild.runtimes.cuda.session import CudaSession
+
+        return CudaSession(problem, job.rule)
+    return Session(problem, job.rule, job.strategy, workers, seen, job.runtime.delay_streams(job.options.seed, workers))
 
 
 def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strategy, budget: Budget) -> tuple[int, str]:

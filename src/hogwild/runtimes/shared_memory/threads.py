@@ -126,6 +126,8 @@ class Session:
     Until then one worker trains alone, because several workers without hot replicas are hardly ever faster.
     """
 
+    reads_in_any_order = False  # Rows in the order of an epoch are read faster than others.
+
     def __init__(
         self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int,
         watching: ConflictMonitor | None = None, streams: list[DelayStream] | None = None,

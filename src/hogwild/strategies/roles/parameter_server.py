@@ -38,8 +38,6 @@ from hogwild.strategies.roles.worker_progress import ClockVector
 # Pushes of each worker between two persisted states, if they are small. After a crash all pushes since the state are
 # sent again, and a worker may get parameters without those of others meanwhile.
 RARELY = 8
-# A delta counts in full up to this number of deltas of each worker since its parameters were read.
-FRESH = 2
 LATE = DelayAdaptive()
 FORMER = "former-"  # Prefix of the name of a worker in deltas of its earlier incarnation.
 
@@ -283,7 +281,7 @@ class ParameterServerRole:
         for worker, push in pushes:
             delay = max(0, before - push.read - push.own)
             self.delays.setdefault(worker.removeprefix(FORMER), Counter())[delay] += 1
-            factor = LATE.factor(delay, FRESH * self._members)
+            factor = LATE.factor(delay, self.config.fresh * self._members)
             change = push.change if factor == 1.0 else scaled(push.change, factor)
             add(self.values, change)
             log.append(worker, change, None if factor == 1.0 else scaled(push.change, factor - 1.0))

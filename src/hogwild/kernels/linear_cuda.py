@@ -1,0 +1,189 @@
+"""GPU kernels of linear models: a group of lanes for each row, and atomic additions to shared parameters.
+
+Each group takes every n-th row of a launch. A lane handles every n-th non-zero of its row. It copies the coordinate,
+takes the rule's step on the copy, and adds the change to the coordinate. So no change is lost, and the rules are those
+of the processor.
+
+Thousands of rows are in flight, and all of them have read old parameters. :func:`damping` keeps their changes together
+from overshooting. The names that are not defined here are bound by :func:`hogwild.kernels.cuda_jit.kernel`.
+"""
+
+# mypy: disable-error-code="name-defined, attr-defined, no-untyped-call, no-any-return, arg-type, assignment"
+# ruff: noqa: F821
+
+from __future__ import annotations
+
+import functools
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from hogwild.jit import Function, bind
+from hogwild.kernels.cuda_jit import cuda
+from hogwild.kernels.row_layouts import LAYOUTS
+
+FULL = np.float32(1)
+
+
+def descend(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, count: Any, rates: Any,
+    rows_a_rate: Any, state: Any, bias: Any, shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any,
+    constants: Any, curvatures: Any, bias_curvature: Any, bias_rate: Any, tilt: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Descend along the rows ``order[first : first + count]``, and add their losses to ``sums[0]``."""
+    lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
+    row = cuda.local.array((1, NUMBERS), np.float32)
+    before = cuda.local.array(NUMBERS, np.float32)
+    in_flight, total = np.float32(min(groups, count)), 0.0
+    # All lanes of a warp make the same number of rounds, because they add up scores together.
+    for turn in range((count + groups - 1) // groups):
+        k = turn * groups + group
+        i, start, end, z = 0, 0, 0, np.float32(0)
+        if k < count:
+            i = order[first + k]
+            start, end = indptr[i], indptr[i + 1]
+            for j in range(start + lane, end, LANES):
+                z += state[column(indices, j, start), 0] * value(values, j)
+        z = sum_of_lanes(z)
+        if k < count:
+            y = labels[i]
+            cost, slope = loss(float(z + bias[0, 0]), float(y), parameter)
+            weight = class_weights[1 if y > 0 else 0] * weight_of(weights, i)
+            g, rate = np.float32(slope * weight), rates[k // rows_a_rate]
+            if lane == 0:
+                total += cost * weight
+            if not skip(g):
+                for j in range(start + lane, end, LANES):
+                    u, x = column(indices, j, start), value(values, j)
+                    for c in range(NUMBERS):
+                        before[c] = row[0, c] = state[u, c]
+                    step(row, 0, g * x, rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
+                    many = in_flight * presence(shares, u)
+                    share = damping(row[0, 0] - before[0], g * x, in_flight * curvatures[u], many)
+                    for c in range(NUMBERS):
+                        if row[0, c] != before[c]:
+                            cuda.atomic.add(state, (u, c), (row[0, c] - before[c]) * (FULL if WHOLE[c] else share))
+                if INTERCEPT and lane == 0:
+                    pull = g + tilt
+                    for c in range(NUMBERS):
+                        before[c] = row[0, c] = bias[0, c]
+                    step(row, 0, pull, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                    share = damping(row[0, 0] - before[0], pull, in_flight * bias_curvature, in_flight)
+                    for c in range(NUMBERS):
+                        cuda.atomic.add(bias, (0, c), (row[0, c] - before[c]) * (FULL if WHOLE[c] else share))
+    if lane == 0 and total != 0:
+        cuda.atomic.add(sums, 0, total)
+
+
+def damping(move: Any, g: Any, stiffness: Any, many: Any) -> Any:
+    """Return the share of a change that counts, so that all rows in flight together do not overshoot.
+
+    The change per unit of gradient times ``stiffness`` is the part of the distance to the optimum that all rows in
+    flight close, and should not be more than 1. ``many`` is the number of those that change the coordinate. If a rule's
+    state is a mean, as the moments of Adam are, the mean of their changes is right.
+    """
+    together = abs(move) * stiffness
+    share = FULL if together <= abs(g) else abs(g) / together
+    return min(share, FULL / max(FULL, many)) if MEANS else share
+
+
+def evaluate(
+    indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, count: Any, weight_table: Any,
+    bias: Any, class_weights: Any, parameter: Any, sums: Any,
+) -> None:  # fmt: skip
+    """Add up loss, weight, hits or squared errors, labels, squared labels and rows."""
+    lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
+    lost, weighed, hits, labelled, squared, rows = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for turn in range((count + groups - 1) // groups):
+        k = turn * groups + group
+        i, z = 0, np.float32(0)
+        if k < count:
+            i = order[k]
+            start, end = indptr[i], indptr[i + 1]
+            for j in range(start + lane, end, LANES):
+                z += weight_table[column(indices, j, start), 0] * value(values, j)
+        z = sum_of_lanes(z)
+        if k < count and lane == 0:
+            y, score = float(labels[i]), float(z + bias[0, 0])
+            cost, _ = loss(score, y, parameter)
+            weight = float(weight_of(weights, i))
+            lost += cost * weight * class_weights[1 if y > 0 else 0]
+            weighed += weight
+            hits += weight * hit(score, y)
+            labelled += weight * y
+            squared += weight * y * y
+            rows += 1.0
+    if rows > 0:
+        cuda.atomic.add(sums, 0, lost)
+        cuda.atomic.add(sums, 1, weighed)
+        cuda.atomic.add(sums, 2, hits)
+        cuda.atomic.add(sums, 3, labelled)
+        cuda.atomic.add(sums, 4, squared)
+        cuda.atomic.add(sums, 5, rows)
+
+
+def same_sign(score: float, y: float) -> float:
+    """Return 1 if the score has the label's sign, else 0."""
+    return 1.0 if (score > 0) == (y > 0) else 0.0
+
+
+def squared_error(score: float, y: float) -> float:
+    """Return the squared error of a score that is itself the prediction."""
+    return (score - y) * (score - y)
+
+
+def squared_error_of_mean(score: float, y: float) -> float:
+    """Return the squared error of a score whose exponential is the prediction."""
+    return (exp(score) - y) * (exp(score) - y)
+
+
+def stored(values: Any, j: Any) -> Any:
+    """Return a stored number."""
+    return values[j]
+
+
+def one(values: Any, j: Any) -> Any:
+    """Return 1, the weight of every row if rows have no weights."""
+    return np.float32(1)
+
+
+def some_rows(shares: Any, u: Any) -> Any:
+    """Return the part of the rows that have a column."""
+    return np.float32(1) / shares[u]
+
+
+def all_rows(shares: Any, u: Any) -> Any:
+    """Return 1, as every row has every column."""
+    return np.float32(1)
+
+
+def shuffled_sum(z: Any) -> Any:
+    """Return the sum over the lanes of a group, in each of them."""
+    offset = LANES // 2
+    while offset > 0:
+        z += cuda.shfl_xor_sync(0xFFFFFFFF, z, offset)
+        offset //= 2
+    return z
+
+
+def own_sum(z: Any) -> Any:
+    """Return the number itself, for groups of one lane."""
+    return z
+
+
+HITS: dict[str, Function] = {"signs": same_sign, "identity": squared_error, "exp": squared_error_of_mean}
+
+
+@functools.cache
+def lane_sum(lanes: int) -> Function:
+    """Return the function that adds up a number over the lanes of a group."""
+    return own_sum if lanes == 1 else bind(shuffled_sum, LANES=lanes)
+
+
+def parts_of(layout: str, lanes: int, weighted: bool, loss: Function) -> dict[str, Any]:
+    """Return the parts that both kernels have."""
+    return {
+        **LAYOUTS[layout], "LANES": lanes, "weight_of": stored if weighted else one, "loss": loss,
+        "sum_of_lanes": lane_sum(lanes),
+    }  # fmt: skip

@@ -1,0 +1,117 @@
+"""Run with NUMBA_ENABLE_CUDASIM=1: linear models by the kernels for a GPU, on its simulator, against threads."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numba import config
+
+from hogwild import Cuda, Linear, Serial, load, minimise
+from hogwild.errors import ParameterError
+from hogwild.rules import COORDINATE_RULES
+
+ROWS, FEATURES, ENTRIES = 120, 20, 5
+EPOCHS = 5
+
+
+def rows_of(layout: str) -> tuple[Any, Any]:
+    random = np.random.default_rng(3)
+    columns = (FEATURES * random.random((ROWS, ENTRIES)) ** 2).astype(np.int32)
+    values = np.ones(columns.size) if layout == "binary" else random.random(columns.size)
+    X = sp.csr_matrix((values.astype(np.float32), columns.ravel(), np.arange(0, columns.size + 1, ENTRIES)))
+    X.resize((ROWS, FEATURES))
+    X.sum_duplicates()
+    if layout == "binary":
+        X.data[:] = 1
+    y = np.sign(X @ random.standard_normal(FEATURES) + 0.5 * random.standard_normal(ROWS))
+    return (X.toarray() + 2 if layout == "dense" else X), y
+
+
+def both(problem: Linear, rule: str, **options: Any) -> tuple[float, float]:
+    alone = minimise(problem, rule, strategy=Serial(), budget=EPOCHS, **options)
+    gpu = minimise(problem, rule, runtime=Cuda(), budget=EPOCHS, **options)
+    assert gpu.history[-1]["updates"] == EPOCHS * ROWS
+    return gpu.objective, alone.objective
+
+
+def check_rules() -> None:
+    for rule in sorted(set(COORDINATE_RULES) - {"sdca"}):
+        for penalties in ({"l2": 1e-2}, {"l1": 1e-2, "l2": 1e-3}):
+            gpu, alone = both(Linear(rows_of("sparse"), **penalties), rule)
+            assert gpu < 1.05 * alone, (rule, penalties, gpu, alone)
+
+
+def check_layouts() -> None:
+    for layout in ("sparse", "binary", "dense"):
+        X, y = rows_of(layout)
+        problem = Linear((X, y), l2=1e-2)
+        gpu, alone = both(problem, "adagrad")
+        assert gpu < 1.05 * alone, (layout, gpu, alone)
+
+
+def check_losses() -> None:
+    X, y = rows_of("sparse")
+    numbers = X @ np.arange(FEATURES) / FEATURES + 1.0
+    for loss, labels in (
+        ("hinge", y), ("squared-hinge", y), ("squared", numbers), ("huber", numbers), ("quantile", numbers),
+        ("poisson", np.round(numbers)),
+    ):  # fmt: skip
+        gpu, alone = both(Linear((X, labels), loss, l2=1e-2), "adagrad")
+        assert gpu < 1.1 * alone + 1e-3, (loss, gpu, alone)
+
+
+def check_weights() -> None:
+    X, y = rows_of("sparse")
+    from hogwild.data import open as open_data
+
+    weights = np.where(np.arange(ROWS) % 2, 3.0, 0.5)
+    gpu, alone = both(Linear(open_data(X, y, weights), l2=1e-2, class_weight={-1: 2.0, 1: 0.5}), "adagrad")
+    assert gpu < 1.05 * alone
+    gpu, alone = both(Linear((X, y), l2=1e-2, intercept=False), "adagrad")
+    assert gpu < 1.05 * alone
+
+
+def check_evaluation() -> None:
+    """The figures of a record are those of the model, however they were computed."""
+    X, y = rows_of("sparse")
+    run = minimise(Linear((X, y), l2=1e-2), runtime=Cuda(), budget=2, test=(X[:50], y[:50]))
+    scores = run.model.decide(X)[:, 0]
+    assert run.result["accuracy"] == np.mean((scores > 0) == (y > 0))
+    np.testing.assert_allclose(run.result["loss"], np.logaddexp(0, -scores * y).mean(), rtol=1e-5)
+    np.testing.assert_allclose(run.result["test_loss"], np.logaddexp(0, -scores * y)[:50].mean(), rtol=1e-5)
+
+
+def check_checkpoints(folder: Path) -> None:
+    problem = Linear(rows_of("sparse"), l2=1e-2)
+    minimise(problem, "adagrad", runtime=Cuda(), budget=2, checkpoint=folder / "points", schedule=0.3)
+    run = minimise(
+        problem, "adagrad", runtime=Cuda(), budget=4, checkpoint=folder / "points", resume=True, schedule=0.3
+    )
+    assert [record["epoch"] for record in run.history] == [1, 2, 3, 4]
+    run.model.save(folder / "model")
+    assert load(folder / "model").predict(rows_of("sparse")[0]).shape == (ROWS,)
+    averaged = minimise(problem, "sgd", runtime=Cuda(), budget=4, average=0.5, schedule=0.3)
+    assert averaged.objective < 0.69
+
+
+def check_refusals() -> None:
+    X, _ = rows_of("sparse")
+    for problem, rule in ((Linear((X, np.arange(ROWS) % 3)), "adagrad"), (Linear(rows_of("sparse"), l2=0.1), "sdca")):
+        with pytest.raises(ParameterError, match=r"runtime=Threads\(\)"):
+            minimise(problem, rule, runtime=Cuda(), budget=1)
+
+
+if __name__ == "__main__":
+    assert config.ENABLE_CUDASIM
+    check_rules()
+    check_layouts()
+    check_losses()
+    check_weights()
+    check_evaluation()
+    check_checkpoints(Path(sys.argv[1]))
+    check_refusals()
