@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from numba import cuda
 
-from hogwild import Cuda, Linear, minimise
-from hogwild.errors import HogwildError
+from hogwild import Averaging, Cuda, Hogwild, Linear, Serial, minimise
+from hogwild.errors import HogwildError, ParameterError
 
 
 def test_linear_models_on_the_simulator(tmp_path: Path) -> None:
@@ -27,3 +28,18 @@ def test_linear_models_on_the_simulator(tmp_path: Path) -> None:
 def test_without_a_gpu_that_is_said() -> None:
     with pytest.raises(HogwildError, match=r"There is no GPU here .*hogwild doctor"):
         minimise(Linear(([[0.0], [1.0]], [-1, 1])), runtime=Cuda(), budget=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"strategy": Serial()}, r"use Hogwild\(\)"),
+        ({"strategy": Averaging(2)}, r"use Hogwild\(\)"),
+        ({"strategy": Hogwild(2)}, "leave out 'workers'"),
+        ({"strategy": Hogwild(buffer=32)}, r"use Hogwild\(\)"),
+        ({"count_conflicts": True}, "leave out 'count_conflicts'"),
+    ],
+)
+def test_what_only_threads_have_is_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ParameterError, match=told):
+        minimise(Linear(([[0.0], [1.0]], [-1, 1])), runtime=Cuda(), budget=1, **options)

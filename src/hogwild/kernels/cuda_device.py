@@ -81,6 +81,7 @@ class DeviceRows:
     values: Any
     labels: Any
     weights: Any
+    weighted: bool  # whether rows have weights
     mean_length: float
 
     @classmethod
@@ -97,15 +98,10 @@ class DeviceRows:
         return cls(
             to_device(indptr), to_device(indices), to_device(values),
             to_device(rows.labels.astype(np.float32, copy=False)), to_device(weights),
-            (stop - start) / max(1, len(rows)),
+            bool(rows.weights.size), (stop - start) / max(1, len(rows)),
         )  # fmt: skip
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """Offsets, indices, values, labels and weights."""
         return self.indptr, self.indices, self.values, self.labels, self.weights
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have weights."""
-        return len(self.weights) > 1

@@ -36,8 +36,8 @@ def check(job: Job) -> None:
     ParameterError
         With the reason, and a combination that works.
     """
-    parts = _pair(job), _duals(job), _delay(job), _average(job), _checkpoint(job), _budget(job), _options(job)
-    for refusal in itertools.chain(*parts):
+    checks = _pair, _gpu, _duals, _delay, _average, _checkpoint, _budget, _options
+    for refusal in itertools.chain(*(check_part(job) for check_part in checks)):
         raise ParameterError(refusal) if isinstance(refusal, str) else refusal
 
 
@@ -72,6 +72,19 @@ def _pair(job: Job) -> Iterator[Refusal]:
             f"Workers of {type(strategy).__name__} send each other messages: use runtime=Local() or Simulator(). In "
             "one memory there are 'hogwild', and 'averaging' for workers that descend apart and meet once an epoch."
         )
+
+
+def _gpu(job: Job) -> Iterator[Refusal]:
+    """Check that a run on a GPU asks for nothing that only threads have."""
+    if not job.runtime.uses_gpu:
+        return
+    strategy = job.strategy
+    if not isinstance(strategy, strategies.Hogwild) or strategy.buffer != "auto":
+        yield f"A GPU trains rows without locks and replicas: use Hogwild(). Got {strategy!r}."
+    elif strategy.workers is not None:
+        yield f"A GPU has as many workers as suit it: leave out 'workers'. Got {strategy!r}."
+    if job.options.count_conflicts:
+        yield "Conflicts are not counted on a GPU: leave out 'count_conflicts', or use runtime=Threads()."
 
 
 def _duals(job: Job) -> Iterator[Refusal]:
