@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 from numba import config
 
-from hogwild import Cuda, Linear, Serial, load, minimise
+from hogwild import Budget, Cuda, Linear, Serial, WarmStart, Weighted, load, minimise
 from hogwild.errors import ParameterError
+from hogwild.kernels import cuda_device
 from hogwild.rules import COORDINATE_RULES
 
 ROWS, FEATURES, ENTRIES = 120, 20, 5
@@ -99,6 +100,46 @@ def check_checkpoints(folder: Path) -> None:
     assert averaged.objective < 0.69
 
 
+def check_parts() -> None:
+    """Parts of the same arrays have labels and weights of their own."""
+    X, y = rows_of("sparse")
+    from hogwild.data import open as open_data
+
+    training, held_out = open_data(X, y).split(0.3, seed=0)
+    run = minimise(Linear(training, l2=1e-2), "adagrad", runtime=Cuda(), budget=8, test=held_out, schedule=0.5)
+    alone = minimise(Linear(training, l2=1e-2), "adagrad", strategy=Serial(), budget=8, test=held_out, schedule=0.5)
+    assert abs(run.result["test_loss"] - alone.result["test_loss"]) < 0.05
+    drawn = Linear((X, y), l2=1e-2, sampling=Weighted(np.arange(1.0, ROWS + 1)))
+    run = minimise(drawn, "adagrad", runtime=Cuda(), budget=3, schedule=0.5)
+    scores = run.model.decide(X)[:, 0]
+    np.testing.assert_allclose(run.result["loss"], np.logaddexp(0, -scores * y).mean(), rtol=1e-4)
+
+
+def check_penalties_without_gradients() -> None:
+    """A penalty moves weights also where the loss has no gradient."""
+    X, y = np.eye(8, dtype=np.float32)[np.arange(64) % 8], np.where(np.arange(64) % 2, 1.0, -1.0)
+    X = sp.csr_matrix(X * y[:, None])
+    for rule in ("sgd", "momentum", "adagrad", "ftrl", "adam"):
+        state = np.tile(np.array(COORDINATE_RULES[rule]().initial, np.float32), (8, 1))
+        state[:, 0] = 5.0
+        given = {"budget": 3, "schedule": 0.5, "init": WarmStart((state[:, :1], np.zeros((1, 1), np.float32)))}
+        problem = Linear((X, y), "hinge", l2=0.1, intercept=False)
+        run = minimise(problem, rule, runtime=Cuda(), **given)
+        assert (np.abs(run.model.weights) < 4.99).all(), (rule, run.model.weights)
+
+
+def check_time_budgets() -> None:
+    """Rows in memory are copied once, also where step sizes depend on time."""
+    problem, copies = Linear(rows_of("sparse"), l2=1e-2), []
+    original = cuda_device.to_device
+    cuda_device.to_device = lambda array: (copies.append(array.size), original(array))[1]
+    try:
+        minimise(problem, "adagrad", runtime=Cuda(), budget=Budget(epochs=3, seconds=60), schedule="cosine")
+    finally:
+        cuda_device.to_device = original
+    assert copies.count(problem.data.nonzeros) == 2, copies  # indices and values
+
+
 def check_refusals() -> None:
     X, _ = rows_of("sparse")
     for problem, rule in ((Linear((X, np.arange(ROWS) % 3)), "adagrad"), (Linear(rows_of("sparse"), l2=0.1), "sdca")):
@@ -115,3 +156,6 @@ if __name__ == "__main__":
     check_evaluation()
     check_checkpoints(Path(sys.argv[1]))
     check_refusals()
+    check_parts()
+    check_penalties_without_gradients()
+    check_time_budgets()

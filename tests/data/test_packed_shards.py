@@ -19,7 +19,10 @@ from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.packing.sharded_rows import SHARDS, shard_name
 from hogwild.data.sampling import subsample
 from hogwild.errors import DataError, ParameterError
-from hogwild.training.row_order import order_of
+from hogwild.rules import SGD
+from hogwild.schedules import Constant
+from hogwild.training.row_order import local_shard, order_of
+from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
 
 ROWS, FEATURES = 5_003, 40
 
@@ -77,6 +80,11 @@ def test_a_worker_needs_its_own_shard_alone(parts: Path) -> None:
     assert len(chunk.order) == order.size(2, 4) == len(data.shard(2, 4).labels())
     assert problem.kernel is not None
     assert problem._layout == "sparse"
+    assert local_shard(problem.training, 4) == (2, 4)
+    rows = RowSource(problem, SGD(), Constant(0.1), 1, 0, 4)
+    RowTrainer(rows).warm_up(pack_state(problem.start(SGD())))
+    with pytest.raises(ParameterError, match="is in shards"):
+        order_of(problem.training, seed=0, shuffle=True, draws=True)
     with pytest.raises(DataError, match=r"shard-0001: this shard is not on the machine .* Copy it here"):
         order.chunk(1, 4, 0, 0, 10)
     assert subsample(data, 100).n_rows == 100

@@ -12,7 +12,8 @@ from hogwild import Hogwild, HogwildClassifier, Linear, Local, ParameterServer, 
 from hogwild.data import open as open_data
 from hogwild.data import present_columns
 from hogwild.data.present_columns import PresentColumns
-from hogwild.errors import HogwildError
+from hogwild.data.reader import ReadOptions
+from hogwild.errors import HogwildError, ParameterError
 
 WIDE = 50_000
 
@@ -83,6 +84,44 @@ def test_held_out_rows_of_the_same_data_are_not_numbered_twice(few: None) -> Non
     run = minimise(Linear(rows_of(2_000, seed=0), l2="auto"), budget=3)
     assert run.model.columns is not None
     assert run.result["accuracy"] > 0.9
+
+
+def test_held_out_files_have_the_columns_of_the_training_data(few: None, tmp_path: Any) -> None:
+    from sklearn.datasets import dump_svmlight_file
+
+    dump_svmlight_file(*rows_of(500, seed=1), str(tmp_path / "t.svm"), zero_based=True)
+    dump_svmlight_file(*rows_of(2_000, seed=0), str(tmp_path / "a.svm"), zero_based=True)
+    data = open_data(tmp_path / "a.svm", reading=ReadOptions(base=0, features=WIDE))
+    run = minimise(Linear(data, l2=1e-3), strategy=Serial(), budget=10, test=str(tmp_path / "t.svm"))
+    assert run.model.columns is not None
+    X, y = rows_of(500, seed=1)
+    assert run.result["test_accuracy"] == np.mean(run.model.predict(X) == y)
+
+
+def test_rows_that_are_numbered_already_are_not_numbered_again(few: None) -> None:
+    X, y = rows_of(2_000, seed=0)
+    problem = Linear((X, y), l2=1e-3)
+    model = minimise(problem, strategy=Serial(), budget=10).model
+    np.testing.assert_allclose(model.decide(problem.source), model.decide(X), atol=1e-5)
+    other = Linear(rows_of(100, seed=7), l2=1e-3)
+    with pytest.raises(ParameterError, match="another problem"):
+        model.decide(other.source)
+    with pytest.raises(ParameterError, match="or other ones"):
+        problem.encoded(other.source)
+    with pytest.raises(ParameterError, match="or other ones"):
+        problem.encoded(open_data(*rows_of(100, seed=7, features=2 * WIDE)))
+
+
+def test_there_is_no_landscape_of_so_many_features(few: None) -> None:
+    from hogwild import landscape
+
+    with pytest.raises(ParameterError, match="compact=False"):
+        landscape.surface(Linear(rows_of(100, seed=0), l2=1e-3))
+
+
+def test_rows_without_entries_keep_their_features(few: None) -> None:
+    problem = Linear((sp.csr_matrix((4, WIDE), dtype=np.float32), [1, -1, 1, -1]), l2=1e-3)
+    assert problem.source.n_features == WIDE
 
 
 def test_estimators_have_all_weights(few: None) -> None:

@@ -13,6 +13,7 @@ from hogwild import (
     Averaging,
     Constant,
     Cosine,
+    DiLoCo,
     Hogwild,
     Linear,
     Local,
@@ -108,6 +109,13 @@ def test_nodes_with_cores_exchange_only_what_has_changed(nodes: int) -> None:
     assert runs[0].objective < 1.02 * runs[1].objective
     assert all(run.history[-1]["updates"] >= 80_000 for run in runs)
     assert threading.active_count() == before
+
+
+def test_outer_steps_of_one_worker_are_as_frequent_as_of_many() -> None:
+    from test_exchanged_changes import exchanges, sparse_data
+
+    run = minimise(Linear(sparse_data(20_000), l2=1e-4), strategy=DiLoCo(1), budget=2, runtime=Local())
+    assert all(event["updates"] < 20_000 for event in exchanges(run))
 
 
 def test_a_node_alone_exchanges_once_an_epoch() -> None:

@@ -86,6 +86,11 @@ class Dataset(ABC):
     order: Order | None = None  # Order in which epochs visit the rows, where it differs from the default order.
 
     @property
+    def all_features(self) -> int:
+        """The number of features, with those that no row has where rows are numbered by those that they have."""
+        return self.n_features if self.columns is None else self.columns.features
+
+    @property
     def bounded(self) -> bool:
         """Whether the rows are read from disk within a limit on resident memory."""
         return False

@@ -294,7 +294,7 @@ class InMemoryDataset(Dataset):
     def _part(self, rows: CSRRows, ids: Array | None = None, columns: PresentColumns | None = None) -> InMemoryDataset:
         return InMemoryDataset(
             rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order,
-            chunk=self._requested_chunk, table=self.table, columns=columns or self.columns,
+            chunk=self._requested_chunk, table=self.table, columns=self.columns if columns is None else columns,
         )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class PresentColumns:
 def without_absent(data: InMemoryDataset) -> InMemoryDataset:
     """Return data whose columns are those that some row has, if it has many more; else the data itself."""
     rows = data.rows
-    many = MANY <= rows.features <= MOST and rows.features > rows.nonzeros
+    many = MANY <= rows.features <= MOST and rows.features > rows.nonzeros > 0
     if not many or rows.layout == "dense" or data.table is not None or data.columns is not None:
         return data
     columns = PresentColumns.of(rows)

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ THREADS = 512  # threads of a block
 # one in this number of rows.
 ROWS_EACH = 256
 SIMULATED = 2, 2  # blocks and threads in Numba's simulator, whose threads are slow
+
+
+NO_INDICES, NO_NUMBERS = np.zeros(1, np.uint32), np.ones(1, np.float32)
 
 
 class DeviceError(HogwildError):
@@ -72,6 +76,29 @@ def to_device(array: Any) -> Any:
         ) from None
 
 
+Copy = Callable[[Any, Callable[[], Any]], Any]
+"""Function of an array on the host and of a function that returns it in the form that the GPU gets."""
+
+
+def copy_anew(array: Any, make: Callable[[], Any]) -> Any:
+    """Copy an array to the GPU, whether it is there or not."""
+    return to_device(make())
+
+
+class CopiedArrays:
+    """Arrays of a run that are in the memory of the GPU, by their place in the memory of the host."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, tuple[int, ...], str], tuple[Any, Any]] = {}
+
+    def __call__(self, array: Any, make: Callable[[], Any]) -> Any:
+        """Return an array in the memory of the GPU, and copy it there if it is not there yet."""
+        key = array.ctypes.data, array.shape, array.dtype.str
+        if key not in self._found:
+            self._found[key] = array, to_device(make())  # The array is kept, so that its memory has no other use.
+        return self._found[key][1]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceRows:
     """Rows in the memory of the GPU."""
@@ -82,26 +109,30 @@ class DeviceRows:
     labels: Any
     weights: Any
     weighted: bool  # whether rows have weights
-    mean_length: float
 
     @classmethod
-    def of(cls, rows: CSRRows) -> DeviceRows:
-        """Copy rows to the GPU."""
+    def of(cls, rows: CSRRows, copied: Copy = copy_anew) -> DeviceRows:
+        """Copy rows to the GPU; ``copied`` may remember arrays that are there."""
         start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
-        small = stop - start < 2**31
-        indptr = (rows.indptr - start).astype(np.int32 if small else np.int64)
-        indices = rows.indices[start:stop] if rows.indices.size else np.zeros(1, np.uint32)
-        values = rows.values[start:stop].astype(np.float32, copy=False) if rows.values.size else np.ones(1, np.float32)
-        weights = rows.weights.astype(np.float32, copy=False) if rows.weights.size else np.ones(1, np.float32)
-        if not simulated() and rows.features < 2**31:
-            indices = indices.view(np.int32) if indices.dtype == np.uint32 else indices
+        indices = rows.indices[start:stop] if rows.indices.size else NO_INDICES
+        values = rows.values[start:stop] if rows.values.size else NO_NUMBERS
+        weights = rows.weights if rows.weights.size else NO_NUMBERS
+        # Signed indices are faster to add to an address.
+        signed = not simulated() and rows.features < 2**31 and indices.dtype == np.uint32
         return cls(
-            to_device(indptr), to_device(indices), to_device(values),
-            to_device(rows.labels.astype(np.float32, copy=False)), to_device(weights),
-            bool(rows.weights.size), (stop - start) / max(1, len(rows)),
-        )  # fmt: skip
+            copied(rows.indptr, lambda: rows.indptr - start),
+            copied(indices, lambda: indices.view(np.int32) if signed else indices),
+            copied(values, partial(_single, values)),
+            copied(rows.labels, partial(_single, rows.labels)),
+            copied(weights, partial(_single, weights)),
+            bool(rows.weights.size),
+        )
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """Offsets, indices, values, labels and weights."""
         return self.indptr, self.indices, self.values, self.labels, self.weights
+
+
+def _single(array: Any) -> Any:
+    return array.astype(np.float32, copy=False)

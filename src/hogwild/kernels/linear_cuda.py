@@ -58,9 +58,11 @@ def descend(
                     u, x = column(indices, j, start), value(values, j)
                     for c in range(NUMBERS):
                         before[c] = row[0, c] = state[u, c]
-                    step(row, 0, g * x, rate, penalty1(shares, u, l1), penalty2(shares, u, l2), constants)
+                    p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
+                    step(row, 0, g * x, rate, p1, p2, constants)
+                    pull = abs(g * x) + p1 + p2 * abs(before[0])
                     many = in_flight * presence(shares, u)
-                    share = damping(row[0, 0] - before[0], g * x, in_flight * curvatures[u], many)
+                    share = damping(row[0, 0] - before[0], pull, in_flight * curvatures[u], many)
                     for c in range(NUMBERS):
                         if row[0, c] != before[c]:
                             cuda.atomic.add(state, (u, c), (row[0, c] - before[c]) * (FULL if WHOLE[c] else share))
@@ -69,22 +71,24 @@ def descend(
                     for c in range(NUMBERS):
                         before[c] = row[0, c] = bias[0, c]
                     step(row, 0, pull, rate * bias_rate, np.float32(0), np.float32(0), constants)
-                    share = damping(row[0, 0] - before[0], pull, in_flight * bias_curvature, in_flight)
+                    share = damping(row[0, 0] - before[0], abs(pull), in_flight * bias_curvature, in_flight)
                     for c in range(NUMBERS):
                         cuda.atomic.add(bias, (0, c), (row[0, c] - before[c]) * (FULL if WHOLE[c] else share))
     if lane == 0 and total != 0:
         cuda.atomic.add(sums, 0, total)
 
 
-def damping(move: Any, g: Any, stiffness: Any, many: Any) -> Any:
+def damping(move: Any, pull: Any, stiffness: Any, many: Any) -> Any:
     """Return the share of a change that counts, so that all rows in flight together do not overshoot.
 
-    The change per unit of gradient times ``stiffness`` is the part of the distance to the optimum that all rows in
-    flight close, and should not be more than 1. ``many`` is the number of those that change the coordinate. If a rule's
-    state is a mean, as the moments of Adam are, the mean of their changes is right.
+    ``pull`` is the size of the gradient with penalties. The change per unit of it times ``stiffness`` is the part of
+    the distance to the optimum that all rows in flight close, and should not be more than 1. ``many`` is the number of
+    those that change the coordinate. If a rule's state is a mean, as the moments of Adam are, the mean of their changes
+    is right.
     """
     together = abs(move) * stiffness
-    share = FULL if together <= abs(g) else abs(g) / together
+    # Without a pull, only the rule's memory moves the weight.
+    share = FULL if together <= pull or pull == 0 else pull / together
     return min(share, FULL / max(FULL, many)) if MEANS else share
 
 

@@ -182,6 +182,11 @@ class LinearSurface:
     """
 
     def __init__(self, problem: Linear, data: object = None) -> None:
+        if problem.source.columns is not None:
+            raise ParameterError(
+                f"Problems of {problem.source.all_features:,} features have no landscape: use Linear(..., "
+                "compact=False), or hash the features into fewer."
+            )
         known = problem.source if data is None else opened_like(problem.source, data)
         if known.n_features > problem.source.n_features:
             raise ParameterError(

@@ -70,15 +70,18 @@ class LinearModel:
             data = self.open(data)
         elif not isinstance(data, Dataset):
             data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
-        if data.n_features > self.n_features:
-            raise ParameterError(f"The data has {data.n_features:,} features, the model {self.n_features:,}.")
+        if data.all_features > self.n_features:
+            raise ParameterError(f"The data has {data.all_features:,} features, the model {self.n_features:,}.")
+        if data.columns is not None and data.columns is not self.columns:
+            raise ParameterError(f"{data.name} is numbered by the features of another problem: open it again.")
         weights = np.ascontiguousarray(self.weights).reshape(-1, 1)
         parameters = linear_build.scoring_parameters(weights, self.intercept.reshape(-1, 1))
         epoch, outputs = data.in_order(), len(self.intercept)
         pieces = [np.empty((0, outputs))]
         for number in range(len(epoch)):
             chunk = epoch[number]
-            rows = chunk.rows if self.columns is None else self.columns.renumber(chunk.rows)
+            same = self.columns is None or data.columns is not None
+            rows = chunk.rows if same else self.columns.renumber(chunk.rows)  # type: ignore[union-attr]
             kernel = linear_build.scoring(rows.layout)
             pieces.append(loss_sums.scores_of(kernel, rows, chunk.order, parameters, outputs))
             epoch.done(number)

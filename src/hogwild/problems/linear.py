@@ -12,7 +12,7 @@ import numpy as np
 
 from hogwild.data import as_dataset
 from hogwild.data.chunks import rows_per_chunk
-from hogwild.data.csr import Array
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.frequent_first import ranking
 from hogwild.data.in_memory import InMemoryDataset
@@ -201,11 +201,12 @@ class Linear(RowProblem):
             If the data has more features than the training data.
         """
         columns = self.source.columns
-        if columns is not None and data.columns is None:
+        if columns is not None and data.columns is None and data.n_features <= columns.features:
             data = data.with_rows(columns.renumber)
-        elif data.n_features > self.source.n_features:
+        elif data.columns is not columns or data.n_features > self.source.n_features:
             raise ParameterError(
-                f"{data.name} has {data.n_features:,} features, {self.source.name} has {self.source.n_features:,}. "
+                f"{data.name} has {data.all_features:,} features, {self.source.name} has "
+                f"{self.source.all_features:,}, or other ones of them. "
                 "Open it with features= and extra='ignore' to leave out what the model does not know."
             )
         return self._with_encoded_labels(data)
@@ -285,9 +286,7 @@ class Linear(RowProblem):
             return None
         found, bounds = ranking(self.source.frequencies()), tiers_of(self.source.n_features)
         few = subsample(self.source, SAMPLED_ROWS).rows
-        heaviest = float(few.weights.max()) if few.weights.size else 1.0
-        curvature = self.loss.curvature * heaviest * float(self._class_weights.max(initial=1.0))
-        return FeatureTiers(found, bounds, curvature * eigenvalues(few, found.ranks, bounds))
+        return FeatureTiers(found, bounds, self._largest_curvature(few) * eigenvalues(few, found.ranks, bounds))
 
     def renumbered(self, seed: int, epochs: float) -> tuple[Linear, Array] | None:
         """Return the problem on a copy of its rows in which features are numbered by frequency, and their order.
@@ -311,17 +310,26 @@ class Linear(RowProblem):
             return None
         from hogwild.problems.linear_on_gpu import LinearOnGPU
 
-        return LinearOnGPU(self._kernels, rule, self.labels.classes is not None, self._curvatures())
+        few = subsample(self.data, SAMPLED_ROWS).rows
+        curvatures = self._curvatures(few)
+        return LinearOnGPU(
+            self._kernels, rule, self.labels.classes is not None, curvatures, self._largest_curvature(few)
+        )
 
-    def _curvatures(self) -> Array:
+    def _largest_curvature(self, few: CSRRows) -> float:
+        """Return the largest curvature of the loss of a row, with its weight, by its score."""
+        heaviest = float(few.weights.max()) if few.weights.size else 1.0
+        return self.loss.curvature * heaviest * float(self._class_weights.max(initial=1.0))
+
+    def _curvatures(self, few: CSRRows) -> Array:
         """Return the largest curvature of the objective along the features of each feature's tier."""
         tiers = self.feature_tiers()
         if tiers is not None:
             tier = np.searchsorted(tiers.bounds, tiers.ranking.ranks, side="right") - 1
             return np.asarray(tiers.curvatures[tier], np.float32)
-        few, features = subsample(self.data, SAMPLED_ROWS).rows, self.source.n_features
+        features = self.source.n_features
         found = eigenvalues(few, np.arange(features, dtype=np.uint32), np.array([0, features]))
-        return np.full(features, self.loss.curvature * found[0], np.float32)
+        return np.full(features, self._largest_curvature(few) * found[0], np.float32)
 
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""
@@ -535,7 +543,7 @@ class Linear(RowProblem):
             "class_weight": self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight or {}),
             "classes": self.labels.describe(),
             "rows": self.source.n_rows,
-            "features": self.source.n_features if self.source.columns is None else self.source.columns.features,
+            "features": self.source.all_features,
             "data": self.source.fingerprint,
             **self.describe_sampling(),
         }

@@ -11,7 +11,7 @@ import numpy as np
 from hogwild.data.csr import CSRRows
 from hogwild.jit import bind
 from hogwild.kernels import cuda_jit, linear, linear_cuda
-from hogwild.kernels.cuda_device import DeviceRows, launch_size, to_device, whole_device
+from hogwild.kernels.cuda_device import Copy, DeviceRows, copy_anew, launch_size, to_device, whole_device
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.rules.rule import Rule
 
@@ -26,36 +26,40 @@ class LinearOnGPU:
     rule: Rule
     classes: bool  # whether labels are classes
     curvatures: Any  # largest curvature of the objective along the features of each feature's tier
+    bias_curvature: float
 
-    def rows(self, rows: CSRRows) -> DeviceRows:
-        """Copy rows to the GPU."""
-        return DeviceRows.of(rows)
+    def rows(self, rows: CSRRows, copied: Copy = copy_anew) -> DeviceRows:
+        """Copy rows to the GPU; ``copied`` may remember arrays that are there."""
+        return DeviceRows.of(rows, copied)
 
     def descend(self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, state: Any, sums: Any) -> None:
         """Train on the rows ``order[first : first + count]``, with a step size for each of as many parts of them."""
         kernels = self.kernels
-        lanes = self._lanes(rows)
+        lanes = self._lanes
         kernel = cuda_jit.kernel(linear_cuda.descend, **self._parts(rows, lanes), **self._rule_parts)
         l1, l2, parameter = np.float32(kernels.l1), np.float32(kernels.l2), float(kernels.loss.parameter)
         kernel[launch_size(lanes, kernels.source.n_rows)](
             *rows.arrays, order, first, count, rates, -(-count // len(rates)), *state, self._shares, l1, l2,
-            self._class_weights, parameter, self._constants, self._curvatures, np.float32(kernels.loss.curvature),
+            self._class_weights, parameter, self._constants, self._curvatures, np.float32(self.bias_curvature),
             np.float32(kernels.intercept_lr_multiplier), np.float32(kernels.intercept_gradient), sums,
         )  # fmt: skip
 
     def evaluate(self, rows: DeviceRows, order: Any, count: int, weights: Any, bias: Any, sums: Any) -> None:
         """Add up loss, weight, hits or squared errors, labels, squared labels and rows."""
-        lanes, loss = self._lanes(rows), self.kernels.loss
+        lanes, loss = self._lanes, self.kernels.loss
         hit = linear_cuda.HITS["signs" if self.classes else "exp" if loss.link == "exp" else "identity"]
         kernel = cuda_jit.kernel(linear_cuda.evaluate, **self._parts(rows, lanes), hit=hit)
         kernel[whole_device()](
             *rows.arrays, order, count, weights, bias, self._class_weights, float(loss.parameter), sums
         )
 
-    def _lanes(self, rows: DeviceRows) -> int:
+    @property
+    def _lanes(self) -> int:
         if cuda_jit.simulated():
             return 1
-        return 32 if rows.mean_length >= LONG_ROW else 8 if rows.mean_length >= SHORT_ROW else 4
+        source = self.kernels.source
+        length = source.nonzeros / max(1, source.n_rows)
+        return 32 if length >= LONG_ROW else 8 if length >= SHORT_ROW else 4
 
     def _parts(self, rows: DeviceRows, lanes: int) -> dict[str, Any]:
         return linear_cuda.parts_of(self.kernels.layout, lanes, rows.weighted, self.kernels.loss.function)
@@ -63,7 +67,7 @@ class LinearOnGPU:
     @cached_property
     def _rule_parts(self) -> dict[str, Any]:
         kernels, rule = self.kernels, self.rule
-        rests = rule.skips_zero_gradient and not kernels.intercept_gradient
+        rests = rule.skips_zero_gradient and not (kernels.intercept_gradient or kernels.l1 or kernels.l2)
         return {
             "NUMBERS": len(rule.initial),
             "INTERCEPT": kernels.intercept,

@@ -42,19 +42,19 @@ class ExchangeInterval:
 
 def choose_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1,
-    mixes: bool = False,
+    mixes: bool = False, shard: int = 0,
 ) -> ExchangeInterval:  # fmt: skip
     """Measure an update and an exchange, and choose an interval at which exchanges take little time.
 
-    ``message_seconds`` are those of a push and a pull without their contents. Workers that mix their parameters would
-    differ more at the end if slow exchanges were rarer.
+    The rows of ``shard`` are on this machine. ``message_seconds`` are those of a push and a pull without their
+    contents. Workers that mix their parameters would differ more at the end if slow exchanges were rarer.
     """
     share = max(1, rows // workers)
     timed = min(TIMED_UPDATES, share)
 
     def burst(updates: int, values: Floats | None = start) -> tuple[float, Trained]:
         began = time.perf_counter()
-        trained = trainer.burst(Train(values, (0, workers), 0, updates, 0, workers))
+        trained = trainer.burst(Train(values, (shard, workers), 0, updates, 0, workers))
         return time.perf_counter() - began, trained
 
     trainer.warm_up(start)
@@ -64,7 +64,7 @@ def choose_interval(
     adding = _seconds_to_add(start, trained)
     exchange = once + adding + message_seconds
     update = max(1e-9, (all_of_them - once) / timed)
-    if workers == 1:
+    if workers == 1 and trained.change is not None:
         return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / update))), update, exchange)
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
@@ -79,6 +79,8 @@ def simulated_interval(
     share = max(1, rows // workers)
     trainer.warm_up(start)
     trained = trainer.burst(Train(start, (0, workers), 0, max(1, share // LEAST_EXCHANGES), 0, workers))
+    if workers == 1 and trained.change is not None:
+        return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / costs.update))), costs.update, costs.message)
     size = (change(start, trained.values) if trained.change is None else trained.change).nbytes
     exchange = costs.message + 2 * size / costs.bandwidth
     # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.

@@ -63,7 +63,7 @@ def opened_like(data: Dataset, source: Any) -> Dataset:
     """Open held-out data; read a file so that its columns mean the same as those of the training data."""
     if not isinstance(source, (str, os.PathLike)):
         return as_dataset(source)
-    features = data.n_features
+    features = data.all_features
     table = data.table
     reading = ReadOptions(base=1 if data.base else 0, features=features, extra="ignore", table=table)
     # A number of columns that is a power of two may come from hashing. The held-out file is then hashed into as many

@@ -65,7 +65,7 @@ class ResidentTrainer:
     def warm_up(self, start: Floats) -> None:
         """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
         deltas.warm_up()
-        shard, terms = (0, self.rows.workers), 1 if self.cores is None else self.cores.workers
+        shard, terms = self.rows.local_shard, 1 if self.cores is None else self.cores.workers
         change = self.burst(Train(start, shard, 0, terms, 0, 1)).change
         self.burst(Train(None, shard, 0, terms, 0, 1, received=change))
 

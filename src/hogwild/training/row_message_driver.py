@@ -29,6 +29,7 @@ from hogwild.training.loop import sampled_rows
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.renumbered_problem import RenumberedProblem
 from hogwild.training.resident_trainer import ResidentTrainer
+from hogwild.training.row_order import local_shard
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
 
 
@@ -172,7 +173,9 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
     task = make_task(1.0, _ones(state) if _is_resident(job) else None)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
-        found = choose_interval(*given, runtime.message_seconds, asked.servers, asked.mixes)
+        assert isinstance(job.problem, RowProblem)
+        shard, _ = local_shard(job.problem.training, job.workers)
+        found = choose_interval(*given, runtime.message_seconds, asked.servers, asked.mixes, shard)
     else:
         found = simulated_interval(*given, costs, asked.servers, asked.mixes)
     event_log.emit(

@@ -39,12 +39,26 @@ def order_of(data: Dataset, seed: int, shuffle: bool, draws: bool) -> RowOrder:
     found = None if shards else data.at_once()
     if found is not None:
         return InMemoryOrder(found, seed, shuffle)
+    if draws and shards:
+        raise ParameterError(
+            f"{data.name} is in shards, and every worker would draw from all of them: leave out the sampling of rows, "
+            "or pack the data without --shards."
+        )
     if draws or not isinstance(data, PackedDataset):
         raise ParameterError(
             f"{data.name} is larger than memory, and every worker draws from all of it: give more memory, or leave out "
             "the sampling of rows."
         )
     return StreamedOrder(data, seed, shuffle)
+
+
+def local_shard(data: Dataset, workers: int) -> tuple[int, int]:
+    """Return a shard whose rows this machine has, and the number of shards."""
+    if not isinstance(data, PackedDataset) or not data.sharded:
+        return 0, workers
+    here = data.here()
+    found = (number for number in range(workers) if here.contains(data.shard(number, workers)))
+    return next(found, 0), workers
 
 
 @dataclass(eq=False)

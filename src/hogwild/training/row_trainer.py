@@ -19,7 +19,7 @@ from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
-from hogwild.training.row_order import RowOrder, order_of
+from hogwild.training.row_order import RowOrder, local_shard, order_of
 from hogwild.training.step_sizes import LAST
 
 SPAN = 2**12  # number of updates whose step sizes are computed together as one table
@@ -71,6 +71,11 @@ class RowSource:
     @cached_property
     def _order(self) -> RowOrder:
         return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
+
+    @property
+    def local_shard(self) -> tuple[int, int]:
+        """A shard whose rows this machine has, and the number of shards."""
+        return local_shard(self.problem.training, self.workers)
 
     def chunks(self, train: Train) -> Iterator[Chunk]:
         """Return the terms of a burst; after the last row of the shard's epoch, the next epoch begins.
@@ -155,7 +160,7 @@ class RowTrainer:
     def warm_up(self, start: Floats) -> None:
         """Run a burst on each loop before training, so that all is compiled before other nodes wait for this worker."""
         for terms in (1,) if self.cores is None else (1, 2 * self.cores.workers):
-            self.burst(Train(start, (0, self.rows.workers), 0, terms, 0, 1))
+            self.burst(Train(start, self.rows.local_shard, 0, terms, 0, 1))
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, one after the other or all from the same parameters."""

@@ -224,6 +224,10 @@ class PackedDataset(Dataset):
         first, last = max(first, self._first), min(last, self._last)
         return self if (first, last) == (self._first, self._last) or first >= last else self._part(first, last)
 
+    def contains(self, other: PackedDataset) -> bool:
+        """Return whether the rows of another part of the same folder are among these."""
+        return self._first <= other._first and other._last <= self._last
+
     def with_labels(self, encode: Encode) -> PackedDataset:
         """Return the same rows; the labels of each chunk pass through ``encode``."""
         before = self._selection.encode

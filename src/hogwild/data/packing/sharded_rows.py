@@ -264,7 +264,7 @@ class ShardedWriter:
     def finish(self) -> None:
         """Write the description of all shards."""
         metas = [read_meta(folder) for folder in self._folders]
-        frequencies = self._counts.astype("<i8").tobytes()
+        frequencies = self._counts.astype("<i8", copy=False).data
         (self._folder / FREQUENCIES).write_bytes(frequencies)
         checksums = [meta.checksums for meta in metas]
         whole: dict[str, Any] = {

@@ -13,9 +13,10 @@ import numpy as np
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Dataset, Epoch
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
-from hogwild.kernels.cuda_device import DeviceRows, check_device, to_device
+from hogwild.kernels.cuda_device import CopiedArrays, DeviceRows, check_device, to_device
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
@@ -48,19 +49,20 @@ class CudaSession:
         if found is None:
             raise ParameterError(
                 f"{type(problem).__name__} with {rule!r} does not run on a GPU: use runtime=Threads(). Linear problems "
-                "with one output do, with every rule but 'sdca'."
+                "with one output do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam'."
             )
         self.problem, self._rule, self._gpu = problem, rule, found
         self.mean: IterateAverage | None = None
         self._host: State = tuple(np.ascontiguousarray(part) for part in problem.start(rule))
         self._device: tuple[Any, ...] | None = None  # None if the host's copy may be newer
-        self._rows: dict[int, tuple[CSRRows, DeviceRows]] = {}
+        self._copied = CopiedArrays()
+        self._in_memory = isinstance(problem.training, InMemoryDataset)
         self.compile_seconds = self._compile()
 
     def _compile(self) -> float:
         started = time.perf_counter()
         chunk = self.problem.data.in_order()[0]
-        rows, order, sums = self._gpu.rows(chunk.rows[:1]), to_device(np.zeros(1, np.int32)), to_device(np.zeros(6))
+        rows, order, sums = self._gpu.rows(chunk.rows[:1]), to_device(chunk.order[:1]), to_device(np.zeros(6))
         state = tuple(to_device(part.copy()) for part in self._host)
         self._gpu.descend(rows, order, 0, 0, to_device(np.zeros(1, np.float32)), state, sums)
         self._gpu.evaluate(rows, order, 0, *state, sums)
@@ -72,7 +74,7 @@ class CudaSession:
 
     def close(self) -> None:
         """Release the GPU's memory."""
-        self._device, self._rows = None, {}
+        self._device, self._copied = None, CopiedArrays()
 
     @property
     def state(self) -> State:
@@ -126,7 +128,7 @@ class CudaSession:
         whole = epoch.whole()
         if whole is None:
             part, last = epoch[chunk], chunk + 1
-            rows, order = self._gpu.rows(part.rows), np.ascontiguousarray(part.order)
+            rows, order = self._resident(part.rows), np.ascontiguousarray(part.order)
         else:
             starts = whole.starts
             last = int(np.searchsorted(starts, starts[chunk] + ROWS_OF_A_LAUNCH, side="right")) - 1
@@ -134,6 +136,8 @@ class CudaSession:
             rows = self._resident(whole.rows)
             order = np.ascontiguousarray(whole.order[starts[chunk] : starts[last]])
         count = len(order)
+        if count == 0:  # A chunk of which no row was drawn.
+            return last, updates, 0.0
         steps = np.array([float(rates(updates + count * part // STEPS_OF_A_LAUNCH, 1)[0])
                           for part in range(min(count, STEPS_OF_A_LAUNCH))], np.float32)  # fmt: skip
         if self._device is None:
@@ -159,13 +163,11 @@ class CudaSession:
             for number in range(len(epoch)):
                 chunk = epoch[number]
                 order = to_device(np.ascontiguousarray(chunk.order))
-                self._gpu.evaluate(self._gpu.rows(chunk.rows), order, len(chunk.order), weights, bias, sums)
+                self._gpu.evaluate(self._resident(chunk.rows), order, len(chunk.order), weights, bias, sums)
                 epoch.done(number)
         return sums.copy_to_host()
 
     def _resident(self, rows: CSRRows) -> DeviceRows:
-        """Return rows in the memory of the GPU, which stay there until the run ends."""
-        found = self._rows.get(id(rows.indptr))
-        if found is None or found[0].indptr is not rows.indptr:
-            found = self._rows[id(rows.indptr)] = rows, self._gpu.rows(rows)
-        return found[1]
+        """Return rows in the memory of the GPU, where they stay until the run ends if they are in memory here."""
+        found: DeviceRows = self._gpu.rows(rows, self._copied) if self._in_memory else self._gpu.rows(rows)
+        return found

@@ -194,7 +194,7 @@ class Session:
 
     @cached_property
     def _nothing(self) -> Chunk:
-        chunk = self.problem.data.in_order()[0]
+        chunk = self.problem.data.here().in_order()[0]
         return Chunk(chunk.rows, chunk.order[:0])
 
     def enable_replicas(self) -> None:
