@@ -99,7 +99,7 @@ class Waits:
                 for name in (server(0), worker(0)):
                     yield Send(name, Begin((), 0, 0, (worker(0),)))
         elif isinstance(event.body, Stopped):
-            yield Finish(frozen(np.zeros(1, np.float32)), "epochs", {"halted": {"worker": event.body.counts}})
+            yield Finish(frozen(np.zeros(1, np.float32)), "epochs", {"stopped": {"worker": event.body.counts}})
 
 
 class Pushes:
