@@ -100,7 +100,7 @@ def test_what_cannot_work_is_refused() -> None:
 def test_nodes_with_cores_exchange_only_what_has_changed(nodes: int) -> None:
     from test_exchanged_changes import sparse_data
 
-    given = Linear(sparse_data(20_000), l2=1e-4)
+    given = Linear(sparse_data(20_000), l2=1e-3)
     before = threading.active_count()
     runs = [
         minimise(given, strategy=strategy, budget=4, runtime=Local())
