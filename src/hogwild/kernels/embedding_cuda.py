@@ -17,13 +17,8 @@ from typing import Any
 
 import numpy as np
 
-# numba-cuda uses the name ``row_stack``, which NumPy 2.5 has removed.
-if not hasattr(np, "row_stack"):
-    np.row_stack = np.vstack  # type: ignore[attr-defined, unused-ignore]
-
-from numba import config, cuda
-
 from hogwild.jit import bind
+from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.embedding import EPSILON
 
 THREADS = 256  # Number of threads of a block.
@@ -122,7 +117,7 @@ def block(width: int) -> tuple[int, int]:
 
 def array(tensor: Any) -> Any:
     """Return a Numba array that shares a tensor's memory; under Numba's simulator, that is main memory."""
-    if config.ENABLE_CUDASIM:
+    if simulated():
         return tensor.detach().numpy()
     return _view(tensor.data_ptr(), tuple(tensor.shape), _TYPES[str(tensor.dtype)])
 
@@ -151,4 +146,4 @@ def _view(address: int, shape: tuple[int, ...], kind: str) -> Any:
 
 def stream(handle: int) -> Any:
     """Return PyTorch's stream as a Numba stream."""
-    return 0 if config.ENABLE_CUDASIM else cuda.external_stream(handle)
+    return 0 if simulated() else cuda.external_stream(handle)

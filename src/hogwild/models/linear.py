@@ -77,11 +77,11 @@ class LinearModel:
         weights = np.ascontiguousarray(self.weights).reshape(-1, 1)
         parameters = linear_build.scoring_parameters(weights, self.intercept.reshape(-1, 1))
         epoch, outputs = data.in_order(), len(self.intercept)
+        columns = self.columns if data.columns is None else None  # None: the rows are numbered as the weights are.
         pieces = [np.empty((0, outputs))]
         for number in range(len(epoch)):
             chunk = epoch[number]
-            same = self.columns is None or data.columns is not None
-            rows = chunk.rows if same else self.columns.renumber(chunk.rows)  # type: ignore[union-attr]
+            rows = chunk.rows if columns is None else columns.renumber(chunk.rows)
             kernel = linear_build.scoring(rows.layout)
             pieces.append(loss_sums.scores_of(kernel, rows, chunk.order, parameters, outputs))
             epoch.done(number)

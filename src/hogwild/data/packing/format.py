@@ -83,32 +83,41 @@ class Meta:
                 yield array, sizes[array.name] * np.dtype(array.type).itemsize
 
 
+def write_description(path: Path, kind: str, version: int, contents: dict[str, Any]) -> None:
+    """Write a description as JSON, with its format, its version and a digest of its contents."""
+    description = {"format": kind, "version": version, **contents}
+    text = json.dumps({**description, "digest": _digest(description)}, indent=1) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+def read_description(path: Path, kind: str, version: int) -> dict[str, Any]:
+    """Read a description that :func:`write_description` wrote, and check its format, version and digest."""
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"it cannot be read ({error})", path=path, remedy=AGAIN) from None
+    if not isinstance(description, dict) or description.get("format") != kind:
+        raise DataError("this does not describe packed data", path=path, remedy="Give a folder made by 'hogwild pack'.")
+    if description.get("version") != version:
+        raise DataError(
+            f"the folder has format version {description.get('version')!r}, and this program reads version {version}",
+            path=path, remedy="Pack the data again with this program, or use the one it was packed with.",
+        )  # fmt: skip
+    if description.pop("digest", None) != _digest(description):
+        raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
+    return description
+
+
 def write_meta(folder: Path, meta: Meta) -> None:
     """Write ``meta.json``, with a digest of its contents."""
-    description = {"format": FORMAT, "version": VERSION, **asdict(meta)}
-    description["files"] = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
-    (folder / META).write_text(
-        json.dumps({**description, "digest": digest_of(description)}, indent=1) + "\n", encoding="utf-8"
-    )
+    files = {array.file: {"type": array.type, "bytes": size} for array, size in meta.files()}
+    write_description(folder / META, FORMAT, VERSION, {**asdict(meta), "files": files})
 
 
 def read_meta(folder: Path) -> Meta:
     """Read and check ``meta.json``."""
     path = folder / META
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"it cannot be read ({error})", path=path, remedy=AGAIN) from None
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise DataError("this does not describe packed data", path=path, remedy="Give a folder made by 'hogwild pack'.")
-    if description.get("version") != VERSION:
-        raise DataError(
-            f"the folder has format version {description.get('version')!r}, and this program reads version {VERSION}",
-            path=path, remedy="Pack the data again with this program, or use the one it was packed with.",
-        )  # fmt: skip
-    digest = description.pop("digest", None)
-    if digest != digest_of(description):
-        raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
+    description = read_description(path, FORMAT, VERSION)
     try:
         meta = Meta(**{name: description[name] for name in Meta.__dataclass_fields__})
     except KeyError as error:
@@ -127,8 +136,7 @@ def check_meta(meta: Meta, path: Path) -> None:
         raise DataError("the sizes it gives make no sense", path=path, remedy=AGAIN)
 
 
-def digest_of(description: dict[str, Any]) -> str:
-    """Return the digest of a description."""
+def _digest(description: dict[str, Any]) -> str:
     text = json.dumps(description, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -9,7 +9,6 @@ Rows are numbered through all shards, in random order, so each shard is a random
 
 from __future__ import annotations
 
-import json
 import platform
 import threading
 import zlib
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows, compact, concatenate
-from hogwild.data.packing.format import AGAIN, META, Meta, check_meta, digest_of, read_meta
+from hogwild.data.packing.format import AGAIN, META, Meta, check_meta, read_description, read_meta, write_description
 from hogwild.data.packing.mapped_arrays import MappedRows
 from hogwild.data.packing.writer import LabelSummary, Origin, PackedWriter, frequency_summary
 from hogwild.data.reader import ReadOptions, Schema
@@ -73,25 +72,13 @@ class ShardList:
 
     def write(self, folder: Path) -> None:
         """Write the file."""
-        description = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        text = json.dumps({**description, "digest": digest_of(description)}, indent=1) + "\n"
-        (folder / SHARDS).write_text(text, encoding="utf-8")
+        write_description(folder / SHARDS, FORMAT, VERSION, asdict(self))
 
     @classmethod
     def read(cls, folder: Path) -> ShardList:
         """Read and check the file."""
         path = folder / SHARDS
-        try:
-            description = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise DataError(f"it cannot be read ({error})", path=path, remedy=AGAIN) from None
-        if not isinstance(description, dict) or description.get("format") != FORMAT:
-            raise DataError("this does not describe packed shards", path=path, remedy=AGAIN)
-        if description.get("version") != VERSION:
-            what = f"the folder has version {description.get('version')!r}, and this program reads version {VERSION}"
-            raise DataError(what, path=path, remedy="Pack the data again with this program.")
-        if description.pop("digest", None) != digest_of(description):
-            raise DataError("the file is damaged: its digest does not match", path=path, remedy=AGAIN)
+        description = read_description(path, FORMAT, VERSION)
         try:
             meta = Meta(**description["meta"])
             found = cls(meta, *(description[name] for name in ("rows", "nonzeros", "checksums", "frequencies")))
