@@ -111,8 +111,8 @@ class DeviceRows:
     weighted: bool  # whether rows have weights
 
     @classmethod
-    def of(cls, rows: CSRRows, copied: Copy = copy_anew) -> DeviceRows:
-        """Copy rows to the GPU; ``copied`` may remember arrays that are there."""
+    def of(cls, rows: CSRRows, copied: Copy) -> DeviceRows:
+        """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
         start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
         indices = rows.indices[start:stop] if rows.indices.size else NO_INDICES
         values = rows.values[start:stop] if rows.values.size else NO_NUMBERS

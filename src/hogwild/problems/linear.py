@@ -33,6 +33,7 @@ from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.feature_tiers import SAMPLED_ROWS, FeatureTiers, eigenvalues, tiers_of
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
+from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import (
     BoundKernel,
     Defaults,
@@ -304,7 +305,7 @@ class Linear(RowProblem):
         other._class_weights = self._class_weights
         return other, found.features[:present]
 
-    def on_gpu(self, rule: Rule) -> Any:
+    def on_gpu(self, rule: Rule) -> ProblemOnGPU | None:
         """Return the kernels of this problem and a rule on a GPU; None where there are none."""
         if self.n_outputs > 1 or rule.has_duals or rule.single_worker or rule.step_size != "scheduled":
             return None

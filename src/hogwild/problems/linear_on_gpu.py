@@ -11,7 +11,7 @@ import numpy as np
 from hogwild.data.csr import CSRRows
 from hogwild.jit import bind
 from hogwild.kernels import cuda_jit, linear, linear_cuda
-from hogwild.kernels.cuda_device import Copy, DeviceRows, copy_anew, launch_size, to_device, whole_device
+from hogwild.kernels.cuda_device import Copy, DeviceRows, launch_size, to_device, whole_device
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.rules.rule import Rule
 
@@ -28,8 +28,8 @@ class LinearOnGPU:
     curvatures: Any  # largest curvature of the objective along the features of each feature's tier
     bias_curvature: float
 
-    def rows(self, rows: CSRRows, copied: Copy = copy_anew) -> DeviceRows:
-        """Copy rows to the GPU; ``copied`` may remember arrays that are there."""
+    def rows(self, rows: CSRRows, copied: Copy) -> DeviceRows:
+        """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
         return DeviceRows.of(rows, copied)
 
     def descend(self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, state: Any, sums: Any) -> None:
@@ -44,14 +44,12 @@ class LinearOnGPU:
             np.float32(kernels.intercept_lr_multiplier), np.float32(kernels.intercept_gradient), sums,
         )  # fmt: skip
 
-    def evaluate(self, rows: DeviceRows, order: Any, count: int, weights: Any, bias: Any, sums: Any) -> None:
+    def evaluate(self, rows: DeviceRows, order: Any, count: int, values: tuple[Any, ...], sums: Any) -> None:
         """Add up loss, weight, hits or squared errors, labels, squared labels and rows."""
         lanes, loss = self._lanes, self.kernels.loss
         hit = linear_cuda.HITS["signs" if self.classes else "exp" if loss.link == "exp" else "identity"]
         kernel = cuda_jit.kernel(linear_cuda.evaluate, **self._parts(rows, lanes), hit=hit)
-        kernel[whole_device()](
-            *rows.arrays, order, count, weights, bias, self._class_weights, float(loss.parameter), sums
-        )
+        kernel[whole_device()](*rows.arrays, order, count, *values, self._class_weights, float(loss.parameter), sums)
 
     @property
     def _lanes(self) -> int:

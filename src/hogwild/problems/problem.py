@@ -21,6 +21,7 @@ from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.losses import Loss
 from hogwild.problems.feature_tiers import FeatureTiers
 from hogwild.problems.label_encoding import LabelEncoding
+from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 from hogwild.schedules import Schedule, step_of, with_step
@@ -303,7 +304,7 @@ class RowProblem(Problem):
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """Return the compiled inner loop for a rule and an access policy; if ``alone``, there are no other workers."""
 
-    def on_gpu(self, rule: Rule) -> Any:
+    def on_gpu(self, rule: Rule) -> ProblemOnGPU | None:
         """Return the kernels of this problem and a rule on a GPU; None where there are none."""
         return None
 

@@ -16,7 +16,7 @@ from hogwild.data.dataset import Dataset, Epoch
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
-from hogwild.kernels.cuda_device import CopiedArrays, DeviceRows, check_device, to_device
+from hogwild.kernels.cuda_device import CopiedArrays, check_device, copy_anew, to_device
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
@@ -62,10 +62,10 @@ class CudaSession:
     def _compile(self) -> float:
         started = time.perf_counter()
         chunk = self.problem.data.in_order()[0]
-        rows, order, sums = self._gpu.rows(chunk.rows[:1]), to_device(chunk.order[:1]), to_device(np.zeros(6))
+        rows, order, sums = self._gpu.rows(chunk.rows[:1], copy_anew), to_device(chunk.order[:1]), self._no_sums()
         state = tuple(to_device(part.copy()) for part in self._host)
         self._gpu.descend(rows, order, 0, 0, to_device(np.zeros(1, np.float32)), state, sums)
-        self._gpu.evaluate(rows, order, 0, *state, sums)
+        self._gpu.evaluate(rows, order, 0, tuple(to_device(part[:1, :1]) for part in self._host), sums)
         cuda.synchronize()
         return time.perf_counter() - started
 
@@ -142,7 +142,7 @@ class CudaSession:
                           for part in range(min(count, STEPS_OF_A_LAUNCH))], np.float32)  # fmt: skip
         if self._device is None:
             self._device = tuple(to_device(part) for part in self._host)
-        sums = to_device(np.zeros(6))
+        sums = self._no_sums()
         self._gpu.descend(rows, to_device(order), 0, count, to_device(steps), self._device, sums)
         if last == len(epoch):
             meanwhile()
@@ -153,21 +153,23 @@ class CudaSession:
 
     def measure(self, data: Dataset, state: State) -> Any:
         """Evaluate the problem on all rows of a data set; return the sums over them."""
-        weights, bias = (to_device(np.ascontiguousarray(part[:, :1])) for part in state[:2])
-        sums, epoch = to_device(np.zeros(6)), data.in_order()
+        values = tuple(to_device(part[:, :1]) for part in state)
+        sums, epoch = self._no_sums(), data.in_order()
         whole = epoch.whole()
         if whole is not None:
             order = to_device(np.ascontiguousarray(whole.order))
-            self._gpu.evaluate(self._resident(whole.rows), order, len(whole.order), weights, bias, sums)
+            self._gpu.evaluate(self._resident(whole.rows), order, len(whole.order), values, sums)
         else:
             for number in range(len(epoch)):
                 chunk = epoch[number]
                 order = to_device(np.ascontiguousarray(chunk.order))
-                self._gpu.evaluate(self._resident(chunk.rows), order, len(chunk.order), weights, bias, sums)
+                self._gpu.evaluate(self._resident(chunk.rows), order, len(chunk.order), values, sums)
                 epoch.done(number)
         return sums.copy_to_host()
 
-    def _resident(self, rows: CSRRows) -> DeviceRows:
+    def _no_sums(self) -> Any:
+        return to_device(np.zeros(self.problem.n_sums))
+
+    def _resident(self, rows: CSRRows) -> Any:
         """Return rows in the memory of the GPU, where they stay until the run ends if they are in memory here."""
-        found: DeviceRows = self._gpu.rows(rows, self._copied) if self._in_memory else self._gpu.rows(rows)
-        return found
+        return self._gpu.rows(rows, self._copied if self._in_memory else copy_anew)

@@ -1,0 +1,23 @@
+"""Interface of a problem's kernels on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from hogwild.data.csr import CSRRows
+
+
+class ProblemOnGPU(Protocol):
+    """Training and evaluation of a problem with a rule on a GPU. All arrays but those of ``CSRRows`` are there."""
+
+    def rows(self, rows: CSRRows, copied: Any) -> Any:
+        """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
+
+    def descend(self, rows: Any, order: Any, first: int, count: int, rates: Any, state: Any, sums: Any) -> None:
+        """Train on the rows ``order[first : first + count]``; add their losses to ``sums[0]``.
+
+        ``rates`` has a step size for each of as many parts of the rows.
+        """
+
+    def evaluate(self, rows: Any, order: Any, count: int, values: tuple[Any, ...], sums: Any) -> None:
+        """Add up what :meth:`RowProblem.measure` returns over ``order[:count]``; ``values`` are parameters alone."""
