@@ -14,6 +14,7 @@ import numpy as np
 from hogwild.data.csr import CSRRows
 from hogwild.errors import HogwildError
 from hogwild.kernels.cuda_jit import cuda, simulated
+from hogwild.kernels.cuda_upload import DIRECT, staging
 
 THREADS = 512  # threads of a block
 # One block for each multiprocessor: more rows in flight make less progress an epoch. And no more rows in flight than
@@ -51,7 +52,7 @@ def launch_size(lanes: int, rows: int) -> tuple[int, int]:
 
 def whole_device() -> tuple[int, int]:
     """Return the number of blocks and threads of a launch without dependencies."""
-    return SIMULATED if simulated() else (2 * _multiprocessors(), THREADS)
+    return SIMULATED if simulated() else (4 * _multiprocessors(), THREADS)
 
 
 def to_device(array: Any) -> Any:
@@ -62,12 +63,13 @@ def to_device(array: Any) -> Any:
     DeviceError
         If the GPU's memory is too small.
     """
+    array = np.ascontiguousarray(array)
     if simulated():
-        return cuda.to_device(np.ascontiguousarray(array))
+        return cuda.to_device(array)
     from numba.cuda.cudadrv.driver import CudaAPIError
 
     try:
-        return cuda.to_device(np.ascontiguousarray(array))
+        return cuda.to_device(array) if array.nbytes < DIRECT else staging().copy(array)
     except (CudaAPIError, MemoryError) as error:
         free, total = cuda.current_context().get_memory_info()
         raise DeviceError(
@@ -86,7 +88,7 @@ def copy_anew(array: Any, make: Callable[[], Any]) -> Any:
 
 
 class CopiedArrays:
-    """Arrays of a run that are in the memory of the GPU, by their place in the memory of the host."""
+    """Arrays that are in the memory of the GPU, by their place in the memory of the host."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, tuple[int, ...], str], tuple[Any, Any]] = {}

@@ -28,13 +28,17 @@ FULL = np.float32(1)
 
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, count: Any, rates: Any,
-    rows_a_rate: Any, state: Any, bias: Any, shares: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any,
-    constants: Any, curvatures: Any, bias_curvature: Any, bias_rate: Any, tilt: Any, sums: Any,
+    rows_a_rate: Any, table: Any, bias: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any,
+    bias_curvature: Any, bias_rate: Any, tilt: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Descend along the rows ``order[first : first + count]``, and add their losses to ``sums[0]``."""
+    """Descend along the rows ``order[first : first + count]``, and add their losses to ``sums[0]``.
+
+    A row of ``table`` has what a step of a coordinate needs, in one piece of memory: the rule's numbers, the largest
+    curvature of the objective along the features of its tier, and n / d, where d of n rows have the coordinate.
+    """
     lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
-    row = cuda.local.array((1, NUMBERS), np.float32)
-    before = cuda.local.array(NUMBERS, np.float32)
+    row = cuda.local.array((1, WIDTH), np.float32)
+    changes = cuda.local.array(WIDTH, np.float32)
     in_flight, total = np.float32(min(groups, count)), 0.0
     # All lanes of a warp make the same number of rounds, because they add up scores together.
     for turn in range((count + groups - 1) // groups):
@@ -44,7 +48,7 @@ def descend(
             i = order[first + k]
             start, end = indptr[i], indptr[i + 1]
             for j in range(start + lane, end, LANES):
-                z += state[column(indices, j, start), 0] * value(values, j)
+                z += table[column(indices, j, start), 0] * value(values, j)
         z = sum_of_lanes(z)
         if k < count:
             y = labels[i]
@@ -55,25 +59,26 @@ def descend(
                 total += cost * weight
             if not skip(g):
                 for j in range(start + lane, end, LANES):
-                    u, x = column(indices, j, start), value(values, j)
-                    for c in range(NUMBERS):
-                        before[c] = row[0, c] = state[u, c]
-                    p1, p2 = penalty1(shares, u, l1), penalty2(shares, u, l2)
+                    u, x = np.int64(column(indices, j, start)), value(values, j)
+                    load(table, u, row)
+                    w, curvature, share = row[0, 0], row[0, NUMBERS], row[0, NUMBERS + 1]
+                    for c in range(WIDTH):
+                        changes[c] = row[0, c]
+                    p1, p2 = l1 * share, l2 * share
                     step(row, 0, g * x, rate, p1, p2, constants)
-                    pull = abs(g * x) + p1 + p2 * abs(before[0])
-                    many = in_flight * presence(shares, u)
-                    share = damping(row[0, 0] - before[0], pull, in_flight * curvatures[u], many)
-                    for c in range(NUMBERS):
-                        if row[0, c] != before[c]:
-                            cuda.atomic.add(state, (u, c), (row[0, c] - before[c]) * (FULL if WHOLE[c] else share))
+                    pull = abs(g * x) + p1 + p2 * abs(w)
+                    part = damping(row[0, 0] - w, pull, in_flight * curvature, in_flight * presence(share))
+                    for c in range(WIDTH):
+                        changes[c] = (row[0, c] - changes[c]) * (FULL if WHOLE[c] else part)
+                    add(table, u, changes)
                 if INTERCEPT and lane == 0:
                     pull = g + tilt
                     for c in range(NUMBERS):
-                        before[c] = row[0, c] = bias[0, c]
+                        changes[c] = row[0, c] = bias[0, c]
                     step(row, 0, pull, rate * bias_rate, np.float32(0), np.float32(0), constants)
-                    share = damping(row[0, 0] - before[0], abs(pull), in_flight * bias_curvature, in_flight)
+                    part = damping(row[0, 0] - changes[0], abs(pull), in_flight * bias_curvature, in_flight)
                     for c in range(NUMBERS):
-                        cuda.atomic.add(bias, (0, c), (row[0, c] - before[c]) * (FULL if WHOLE[c] else share))
+                        cuda.atomic.add(bias, (0, c), (row[0, c] - changes[c]) * (FULL if WHOLE[c] else part))
     if lane == 0 and total != 0:
         cuda.atomic.add(sums, 0, total)
 
@@ -152,14 +157,29 @@ def one(values: Any, j: Any) -> Any:
     return np.float32(1)
 
 
-def some_rows(shares: Any, u: Any) -> Any:
+def some_rows(share: Any) -> Any:
     """Return the part of the rows that have a column."""
-    return np.float32(1) / shares[u]
+    return np.float32(1) / share
 
 
-def all_rows(shares: Any, u: Any) -> Any:
+def all_rows(share: Any) -> Any:
     """Return 1, as every row has every column."""
     return np.float32(1)
+
+
+def fill_table(table: Any, state: Any, curvatures: Any, shares: Any) -> None:
+    """Write the rule's numbers, the curvature and the share of each coordinate to its row."""
+    for u in range(cuda.grid(1), table.shape[0], cuda.gridsize(1)):
+        for c in range(NUMBERS):
+            table[u, c] = state[u, c]
+        table[u, NUMBERS], table[u, NUMBERS + 1] = curvatures[u], shares[u]
+
+
+def read_table(table: Any, state: Any) -> None:
+    """Write the rule's numbers of each coordinate to ``state``."""
+    for u in range(cuda.grid(1), table.shape[0], cuda.gridsize(1)):
+        for c in range(NUMBERS):
+            state[u, c] = table[u, c]
 
 
 def shuffled_sum(z: Any) -> Any:

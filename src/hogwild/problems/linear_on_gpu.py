@@ -1,5 +1,7 @@
 """Linear models on a GPU: the kernels of a problem and a rule, and their launches."""
 
+# mypy: disable-error-code="attr-defined, no-untyped-call"
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import CSRRows
-from hogwild.jit import bind
-from hogwild.kernels import cuda_jit, linear, linear_cuda
+from hogwild.jit import Function, bind
+from hogwild.kernels import cuda_jit, cuda_vectors, linear, linear_cuda
 from hogwild.kernels.cuda_device import Copy, DeviceRows, launch_size, to_device, whole_device
+from hogwild.kernels.cuda_jit import cuda
 from hogwild.problems.linear_kernels import LinearKernels
+from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
 LONG_ROW, SHORT_ROW = 24, 6  # mean non-zeros of a row, from which on a row has 32 lanes, and 8
@@ -32,24 +36,40 @@ class LinearOnGPU:
         """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
         return DeviceRows.of(rows, copied)
 
-    def descend(self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, state: Any, sums: Any) -> None:
+    def put(self, state: State) -> tuple[Any, ...]:
+        """Copy the parameters to the GPU."""
+        table = cuda.device_array((len(state[0]), self._width), np.float32)
+        columns = to_device(state[0])
+        self._table_kernel(linear_cuda.fill_table)[whole_device()](table, columns, self._curvatures, self._shares)
+        return table, to_device(state[1])
+
+    def get(self, parts: tuple[Any, ...], state: State) -> None:
+        """Copy the parameters from the GPU."""
+        columns = cuda.device_array(state[0].shape, np.float32)
+        self._table_kernel(linear_cuda.read_table)[whole_device()](parts[0], columns)
+        columns.copy_to_host(state[0])
+        parts[1].copy_to_host(state[1])
+
+    def descend(
+        self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
+    ) -> None:
         """Train on the rows ``order[first : first + count]``, with a step size for each of as many parts of them."""
         kernels = self.kernels
         lanes = self._lanes
         kernel = cuda_jit.kernel(linear_cuda.descend, **self._parts(rows, lanes), **self._rule_parts)
         l1, l2, parameter = np.float32(kernels.l1), np.float32(kernels.l2), float(kernels.loss.parameter)
         kernel[launch_size(lanes, kernels.source.n_rows)](
-            *rows.arrays, order, first, count, rates, -(-count // len(rates)), *state, self._shares, l1, l2,
-            self._class_weights, parameter, self._constants, self._curvatures, np.float32(self.bias_curvature),
-            np.float32(kernels.intercept_lr_multiplier), np.float32(kernels.intercept_gradient), sums,
+            *rows.arrays, order, first, count, rates, -(-count // len(rates)), *parts, l1, l2, self._class_weights,
+            parameter, self._constants, np.float32(self.bias_curvature), np.float32(kernels.intercept_lr_multiplier),
+            np.float32(kernels.intercept_gradient), sums,
         )  # fmt: skip
 
-    def evaluate(self, rows: DeviceRows, order: Any, count: int, values: tuple[Any, ...], sums: Any) -> None:
+    def evaluate(self, rows: DeviceRows, order: Any, count: int, parts: tuple[Any, ...], sums: Any) -> None:
         """Add up loss, weight, hits or squared errors, labels, squared labels and rows."""
         lanes, loss = self._lanes, self.kernels.loss
         hit = linear_cuda.HITS["signs" if self.classes else "exp" if loss.link == "exp" else "identity"]
         kernel = cuda_jit.kernel(linear_cuda.evaluate, **self._parts(rows, lanes), hit=hit)
-        kernel[whole_device()](*rows.arrays, order, count, *values, self._class_weights, float(loss.parameter), sums)
+        kernel[whole_device()](*rows.arrays, order, count, *parts, self._class_weights, float(loss.parameter), sums)
 
     @property
     def _lanes(self) -> int:
@@ -66,17 +86,26 @@ class LinearOnGPU:
     def _rule_parts(self) -> dict[str, Any]:
         kernels, rule = self.kernels, self.rule
         rests = rule.skips_zero_gradient and not (kernels.intercept_gradient or kernels.l1 or kernels.l2)
+        numbers, width = len(rule.initial), self._width
         return {
-            "NUMBERS": len(rule.initial),
+            "NUMBERS": numbers,
+            "WIDTH": width,
             "INTERCEPT": kernels.intercept,
             "step": rule.step,
             "skip": linear.when_zero if rests else linear.never,
-            "penalty1": linear.shared_penalty if kernels.l1 else linear.no_penalty,
-            "penalty2": linear.shared_penalty if kernels.l2 else linear.no_penalty,
             "presence": linear_cuda.all_rows if kernels.layout == "dense" else linear_cuda.some_rows,
             "damping": _damping(not rule.adds_up),
-            "WHOLE": tuple(int(column in rule.accumulator_columns) for column in range(len(rule.initial))),
+            "WHOLE": tuple(int(column in rule.accumulator_columns) for column in range(width)),
+            "load": cuda_vectors.row_loader(width),
+            "add": cuda_vectors.row_adder(numbers, width),
         }
+
+    @property
+    def _width(self) -> int:
+        return cuda_vectors.padded(len(self.rule.initial) + 2)
+
+    def _table_kernel(self, template: Function) -> Any:
+        return cuda_jit.kernel(template, NUMBERS=len(self.rule.initial))
 
     @cached_property
     def _shares(self) -> Any:

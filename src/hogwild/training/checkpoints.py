@@ -81,16 +81,17 @@ def snapshot(session: Any, position: Position, earlier: Snapshot | None = None) 
     """Return a copy of the present state of a session, in the memory of an earlier snapshot if there is one.
 
     >>> import numpy as np; from types import SimpleNamespace
-    >>> session = SimpleNamespace(state=(np.zeros((2, 1), np.float32),), mean=None)
+    >>> state = (np.zeros((2, 1), np.float32),)
+    >>> session = SimpleNamespace(state=state, state_to_read=state, mean=None)
     >>> before = snapshot(session, Position())
     >>> session.state[0][:] = 7; before.put_back(session); session.state[0].ravel()
     array([0., 0.], dtype=float32)
     """
     if earlier is None:
-        state = tuple(part.copy("K") for part in session.state)
+        state = tuple(part.copy("K") for part in session.state_to_read)
     else:
         state = earlier.state
-        for kept, part in zip(state, session.state, strict=True):
+        for kept, part in zip(state, session.state_to_read, strict=True):
             copy_array(kept, part)
     return Snapshot(replace(position), state, _copied(session.mean))
 

@@ -339,7 +339,7 @@ class TrainingLoop:
         if not math.isfinite(record["objective"]):
             return False
         known = 1 if self.problem.penalises_all_weights and self.session.mean is None else 0
-        return all_finite(part[:, 0] for part in self.session.state[known:])
+        return all_finite(part[:, 0] for part in self.session.state_to_read[known:])
 
     @cached_property
     def _sample(self) -> Dataset | None:
@@ -350,7 +350,7 @@ class TrainingLoop:
         """
         data = self.problem.data
         rows = sampled_rows(data)
-        if not self.measured or self.budget.depends_on_loss or not rows:
+        if not (self.measured and self.session.evaluates_samples and rows) or self.budget.depends_on_loss:
             return None
         laid_out = self._laid_out_data
         if isinstance(laid_out, InMemoryDataset):  # Its first rows are random ones.
@@ -463,7 +463,7 @@ class TrainingLoop:
         assert self.checkpoints is not None
         # A checkpoint in the middle of an epoch also has the parameters at its start: the loop rolls back to them after
         # a divergence.
-        moments = {"now": Snapshot(self.position, self.session.state, self.session.mean)}
+        moments = {"now": Snapshot(self.position, self.session.state_to_read, self.session.mean)}
         if self.position.chunk:
             moments["good"] = self._good
         arrays, best = self.best.saved()

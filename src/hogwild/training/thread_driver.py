@@ -83,7 +83,7 @@ def run(job: Job) -> Run:
                 problem, rule, schedule, budget, seed, workers, session.alone, held_out, event_log
             )  # fmt: skip
         schedule = with_total(schedule, strategy.total(1, workers))
-        at_start = _loss_at_start(problem, session.state, seed)
+        at_start = _loss_at_start(problem, session.state_to_read, seed)
         before = at_start if held_out is None else _loss_of(problem, held_out, session)
         assert isinstance(options.average, int | float)
         loop = TrainingLoop(
@@ -115,7 +115,7 @@ def run(job: Job) -> Run:
     model = problem.model(problem.from_training_space(values, rule), config)
     return Run(
         model, config, loop.history, event_log.events, loop.stop_reason,
-        problem.from_training_space(session.state, rule), loop.position.seconds, session.compile_seconds,
+        problem.from_training_space(session.state_to_read, rule), loop.position.seconds, session.compile_seconds,
     )  # fmt: skip
 
 

@@ -16,10 +16,11 @@ from hogwild.data.dataset import Dataset, Epoch
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
-from hogwild.kernels.cuda_device import CopiedArrays, check_device, copy_anew, to_device
+from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device, copy_anew, to_device
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
+from hogwild.runtimes.cuda.resident_rows import release_rows, rows_of
 from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment, Rates
 
 ROWS_OF_A_LAUNCH = 2**20  # rows after which the clock and Ctrl-C are looked at
@@ -29,8 +30,8 @@ STEPS_OF_A_LAUNCH = 16  # step sizes of a launch
 class CudaSession:
     """Parameters of one run on a GPU.
 
-    The host's copy of the parameters (``state``) is brought up to date when it is asked for. It may be changed, so the
-    next launch copies it back.
+    The host's copy of the parameters is brought up to date when it is asked for. ``state`` may be changed, so the next
+    launch copies it back.
     """
 
     planned = buffers = None
@@ -40,6 +41,7 @@ class CudaSession:
     alone_by_rule = False
     has_duals = False
     reads_in_any_order = True
+    evaluates_samples = False
     precision = np.dtype(np.float32)
     workers = 1
 
@@ -54,18 +56,20 @@ class CudaSession:
         self.problem, self._rule, self._gpu = problem, rule, found
         self.mean: IterateAverage | None = None
         self._host: State = tuple(np.ascontiguousarray(part) for part in problem.start(rule))
-        self._device: tuple[Any, ...] | None = None  # None if the host's copy may be newer
-        self._copied = CopiedArrays()
-        self._in_memory = isinstance(problem.training, InMemoryDataset)
+        self._values = rule.values(self._host)
+        self._parts: tuple[Any, ...] | None = None  # parameters on the GPU; None if the host's may be newer
+        self._host_is_old = False  # whether those on the GPU are newer
+        self._copied = CopiedArrays()  # of held-out rows
+        self._in_order: dict[int, tuple[Dataset, Any, Any]] = {}  # data sets in memory, with their rows on the GPU
         self.compile_seconds = self._compile()
 
     def _compile(self) -> float:
         started = time.perf_counter()
         chunk = self.problem.data.in_order()[0]
         rows, order, sums = self._gpu.rows(chunk.rows[:1], copy_anew), to_device(chunk.order[:1]), self._no_sums()
-        state = tuple(to_device(part.copy()) for part in self._host)
-        self._gpu.descend(rows, order, 0, 0, to_device(np.zeros(1, np.float32)), state, sums)
-        self._gpu.evaluate(rows, order, 0, tuple(to_device(part[:1, :1]) for part in self._host), sums)
+        parts = self._gpu.put(tuple(part[:1] for part in self._host))
+        self._gpu.descend(rows, order, 0, 0, to_device(np.zeros(1, np.float32)), parts, sums)
+        self._gpu.evaluate(rows, order, 0, parts, sums)
         cuda.synchronize()
         return time.perf_counter() - started
 
@@ -73,16 +77,23 @@ class CudaSession:
         """Do nothing: there are no replicas."""
 
     def close(self) -> None:
-        """Release the GPU's memory."""
-        self._device, self._copied = None, CopiedArrays()
+        """Release the GPU's memory, except for the rows of the problem."""
+        self._parts, self._copied = None, CopiedArrays()
+        self._in_order.clear()
 
     @property
     def state(self) -> State:
+        """The parameters on the host, with the rule's state of each, which the caller may change."""
+        found = self.state_to_read
+        self._parts = None
+        return found
+
+    @property
+    def state_to_read(self) -> State:
         """The parameters on the host, with the rule's state of each."""
-        if self._device is not None:
-            for part, there in zip(self._host, self._device, strict=True):
-                part[:] = there.copy_to_host()
-            self._device = None
+        if self._parts is not None and self._host_is_old:
+            self._gpu.get(self._parts, self._host)
+            self._host_is_old = False
         return self._host
 
     def values(self) -> State:
@@ -91,7 +102,8 @@ class CudaSession:
 
     def current(self) -> State:
         """Return the parameters alone."""
-        return self._rule.values(self.state)
+        assert self.state_to_read is self._host
+        return self._values
 
     def take_objective(self) -> float:
         """Return 0: no rule on a GPU tracks the objective."""
@@ -113,7 +125,8 @@ class CudaSession:
                 done, after, loss = self._launch(epoch, chunk, updates, rates, meanwhile)
                 worst = max(worst, loss / max(1, after - updates)) if np.isfinite(loss) else np.nan
                 chunk, updates, sums = done, after, sums + loss
-                self.average(self.state if self.mean is not None else self._host)
+                if self.mean is not None:
+                    self.average(self.state_to_read)
                 tick(updates)
                 if not np.isfinite(loss):
                     break
@@ -128,22 +141,22 @@ class CudaSession:
         whole = epoch.whole()
         if whole is None:
             part, last = epoch[chunk], chunk + 1
-            rows, order = self._resident(part.rows), np.ascontiguousarray(part.order)
+            rows, order = self._resident(part.rows, trained=True), np.ascontiguousarray(part.order)
         else:
             starts = whole.starts
             last = int(np.searchsorted(starts, starts[chunk] + ROWS_OF_A_LAUNCH, side="right")) - 1
             last = min(len(starts) - 1, max(chunk + 1, last))
-            rows = self._resident(whole.rows)
+            rows = self._resident(whole.rows, trained=True)
             order = np.ascontiguousarray(whole.order[starts[chunk] : starts[last]])
         count = len(order)
         if count == 0:  # A chunk of which no row was drawn.
             return last, updates, 0.0
         steps = np.array([float(rates(updates + count * part // STEPS_OF_A_LAUNCH, 1)[0])
                           for part in range(min(count, STEPS_OF_A_LAUNCH))], np.float32)  # fmt: skip
-        if self._device is None:
-            self._device = tuple(to_device(part) for part in self._host)
-        sums = self._no_sums()
-        self._gpu.descend(rows, to_device(order), 0, count, to_device(steps), self._device, sums)
+        if self._parts is None:
+            self._parts = self._gpu.put(self._host)
+        sums, self._host_is_old = self._no_sums(), True
+        self._gpu.descend(rows, to_device(order), 0, count, to_device(steps), self._parts, sums)
         if last == len(epoch):
             meanwhile()
         loss = float(sums.copy_to_host()[0])
@@ -153,23 +166,35 @@ class CudaSession:
 
     def measure(self, data: Dataset, state: State) -> Any:
         """Evaluate the problem on all rows of a data set; return the sums over them."""
-        values = tuple(to_device(part[:, :1]) for part in state)
-        sums, epoch = self._no_sums(), data.in_order()
-        whole = epoch.whole()
-        if whole is not None:
-            order = to_device(np.ascontiguousarray(whole.order))
-            self._gpu.evaluate(self._resident(whole.rows), order, len(whole.order), values, sums)
+        parts = self._parts if state is self._values else None
+        parts = tuple(to_device(part[:, :1]) for part in state) if parts is None else parts
+        sums, found = self._no_sums(), self._in_order.get(id(data))
+        epoch = data.in_order()
+        if found is None and (whole := epoch.whole()) is not None:
+            rows = self._resident(whole.rows, data is self.problem.data)
+            found = self._in_order[id(data)] = data, rows, to_device(whole.order)
+        if found is not None:
+            _, rows, order = found
+            self._gpu.evaluate(rows, order, len(order), parts, sums)
         else:
             for number in range(len(epoch)):
                 chunk = epoch[number]
-                order = to_device(np.ascontiguousarray(chunk.order))
-                self._gpu.evaluate(self._resident(chunk.rows), order, len(chunk.order), values, sums)
+                self._gpu.evaluate(
+                    self._gpu.rows(chunk.rows, copy_anew), to_device(chunk.order), len(chunk.order), parts, sums
+                )
                 epoch.done(number)
         return sums.copy_to_host()
 
     def _no_sums(self) -> Any:
         return to_device(np.zeros(self.problem.n_sums))
 
-    def _resident(self, rows: CSRRows) -> Any:
-        """Return rows in the memory of the GPU, where they stay until the run ends if they are in memory here."""
-        return self._gpu.rows(rows, self._copied if self._in_memory else copy_anew)
+    def _resident(self, rows: CSRRows, trained: bool) -> Any:
+        """Return rows in the memory of the GPU: those of the problem stay there, held-out ones until the run ends."""
+        if not isinstance(self.problem.training, InMemoryDataset):
+            return self._gpu.rows(rows, copy_anew)
+        copied = rows_of(self.problem) if trained else self._copied
+        try:
+            return self._gpu.rows(rows, copied)
+        except DeviceError:  # Rows of other problems may be in the way.
+            release_rows()
+            return self._gpu.rows(rows, rows_of(self.problem) if trained else self._copied)

@@ -127,6 +127,7 @@ class Session:
     """
 
     reads_in_any_order = False  # Rows in the order of an epoch are read faster than others.
+    evaluates_samples = True  # Evaluation of all rows takes about as long as an epoch.
 
     def __init__(
         self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int,
@@ -244,6 +245,11 @@ class Session:
     def precision(self) -> np.dtype[Any]:
         """The floating-point type of the step sizes: that of the most precise parameters."""
         return np.result_type(*self.state)
+
+    @property
+    def state_to_read(self) -> State:
+        """The parameters, with the rule's state of each, for callers that do not change them."""
+        return self.state
 
     def values(self) -> State:
         """Return a copy of the parameters alone, without the rule's state of each."""
