@@ -33,10 +33,10 @@ def rows_of(layout: str) -> tuple[Any, Any]:
     return (X.toarray() + 2 if layout == "dense" else X), y
 
 
-def both(problem: Linear, rule: str, **options: Any) -> tuple[float, float]:
-    alone = minimise(problem, rule, strategy=Serial(), budget=EPOCHS, **options)
-    gpu = minimise(problem, rule, runtime=Cuda(), budget=EPOCHS, **options)
-    assert gpu.history[-1]["updates"] == EPOCHS * ROWS
+def both(problem: Linear, rule: str, epochs: int = EPOCHS) -> tuple[float, float]:
+    alone = minimise(problem, rule, strategy=Serial(), budget=epochs)
+    gpu = minimise(problem, rule, runtime=Cuda(), budget=epochs)
+    assert gpu.history[-1]["updates"] == epochs * ROWS
     return gpu.objective, alone.objective
 
 
@@ -62,8 +62,8 @@ def check_losses() -> None:
         ("hinge", y), ("squared-hinge", y), ("squared", numbers), ("huber", numbers), ("quantile", numbers),
         ("poisson", np.round(numbers)),
     ):  # fmt: skip
-        gpu, alone = both(Linear((X, labels), loss, l2=1e-2), "adagrad")
-        assert gpu < 1.1 * alone + 1e-3, (loss, gpu, alone)
+        gpu, alone = both(Linear((X, labels), loss, l2=1e-2), "adagrad", 8)
+        assert gpu < 1.1 * alone, (loss, gpu, alone)
 
 
 def check_weights() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from hogwild.kernels.cuda_jit import cuda
 
-PART = 2**24  # bytes of a buffer
+PART = 2**26  # bytes of a buffer: threads need long pieces, so as not to wait for each other
 DIRECT = 2**22  # bytes of an array below which a direct copy is as fast
 THREADS = 16  # most threads that fill a buffer
 

@@ -28,11 +28,11 @@ def padded(numbers: int) -> int:
     return -(-numbers // VECTOR) * VECTOR
 
 
-def load_row(table: Any, u: Any, row: Any) -> None:
-    """Copy row ``u`` of a table to the first row of a local array."""
+def load_row(table: Any, u: Any, rows: Any, n: Any) -> None:
+    """Copy row ``u`` of a table to row ``n`` of a local array."""
     for first in range(0, WIDTH, VECTOR):
         a, b, c, d = load_vector(table, u * WIDTH + first)
-        row[0, first], row[0, first + 1], row[0, first + 2], row[0, first + 3] = a, b, c, d
+        rows[n, first], rows[n, first + 1], rows[n, first + 2], rows[n, first + 3] = a, b, c, d
 
 
 def add_one(table: Any, u: Any, changes: Any) -> None:

@@ -37,18 +37,34 @@ def descend(
     curvature of the objective along the features of its tier, and n / d, where d of n rows have the coordinate.
     """
     lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
-    row = cuda.local.array((1, WIDTH), np.float32)
+    # The coordinates of the row's first non-zeros, one more of the others, and the intercept.
+    kept = cuda.local.array((ROOM, WIDTH), np.float32)
+    kept_columns, kept_values = cuda.local.array(KEPT, np.int64), cuda.local.array(KEPT, np.float32)
     changes = cuda.local.array(WIDTH, np.float32)
     in_flight, total = np.float32(min(groups, count)), 0.0
+    # Additions of all rows to one address would take longer than the rest, so a group adds up its changes of a few.
+    rounds, seen, pulled = (count + groups - 1) // groups, cuda.local.array(WIDTH, np.float32), np.float32(0)
+    turns = min(max(rounds // OFTEN, 1), TURNS)
+    for c in range(WIDTH):
+        seen[c] = kept[OWN, c] = bias[0, c]
     # All lanes of a warp make the same number of rounds, because they add up scores together.
-    for turn in range((count + groups - 1) // groups):
+    for turn in range(rounds):
         k = turn * groups + group
         i, start, end, z = 0, 0, 0, np.float32(0)
         if k < count:
             i = order[first + k]
             start, end = indptr[i], indptr[i + 1]
-            for j in range(start + lane, end, LANES):
-                z += table[column(indices, j, start), 0] * value(values, j)
+        for n in range(KEPT):
+            j = start + lane + n * LANES
+            kept_columns[n] = np.int64(-1)
+            if j < end:
+                kept_columns[n], kept_values[n] = np.int64(column(indices, j, start)), value(values, j)
+        for n in range(KEPT):
+            if kept_columns[n] >= 0:
+                load(table, kept_columns[n], kept, n)
+                z += kept[n, 0] * kept_values[n]
+        for j in range(start + lane + KEPT * LANES, end, LANES):
+            z += table[column(indices, j, start), 0] * value(values, j)
         z = sum_of_lanes(z)
         if k < count:
             y = labels[i]
@@ -58,29 +74,42 @@ def descend(
             if lane == 0:
                 total += cost * weight
             if not skip(g):
-                for j in range(start + lane, end, LANES):
-                    u, x = np.int64(column(indices, j, start)), value(values, j)
-                    load(table, u, row)
-                    w, curvature, share = row[0, 0], row[0, NUMBERS], row[0, NUMBERS + 1]
-                    for c in range(WIDTH):
-                        changes[c] = row[0, c]
-                    p1, p2 = l1 * share, l2 * share
-                    step(row, 0, g * x, rate, p1, p2, constants)
-                    pull = abs(g * x) + p1 + p2 * abs(w)
-                    part = damping(row[0, 0] - w, pull, in_flight * curvature, in_flight * presence(share))
-                    for c in range(WIDTH):
-                        changes[c] = (row[0, c] - changes[c]) * (FULL if WHOLE[c] else part)
+                for n in range(KEPT):
+                    if kept_columns[n] >= 0:
+                        move(kept, n, g * kept_values[n], rate, l1, l2, constants, in_flight, changes)
+                        add(table, kept_columns[n], changes)
+                for j in range(start + lane + KEPT * LANES, end, LANES):
+                    u = np.int64(column(indices, j, start))
+                    load(table, u, kept, KEPT)
+                    move(kept, KEPT, g * value(values, j), rate, l1, l2, constants, in_flight, changes)
                     add(table, u, changes)
                 if INTERCEPT and lane == 0:
-                    pull = g + tilt
-                    for c in range(NUMBERS):
-                        changes[c] = row[0, c] = bias[0, c]
-                    step(row, 0, pull, rate * bias_rate, np.float32(0), np.float32(0), constants)
-                    part = damping(row[0, 0] - changes[0], abs(pull), in_flight * bias_curvature, in_flight)
-                    for c in range(NUMBERS):
-                        cuda.atomic.add(bias, (0, c), (row[0, c] - changes[c]) * (FULL if WHOLE[c] else part))
+                    step(kept, OWN, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                    pulled += abs(g + tilt)
+        if INTERCEPT and lane == 0 and pulled > 0 and (turn % turns == turns - 1 or turn == rounds - 1):
+            many = in_flight * np.float32(turns)
+            part = damping(kept[OWN, 0] - seen[0], pulled, many * bias_curvature, many)
+            for c in range(WIDTH):
+                changes[c] = (kept[OWN, c] - seen[c]) * (FULL if WHOLE[c] else part)
+            add(bias, np.int64(0), changes)
+            for c in range(WIDTH):
+                seen[c] = kept[OWN, c] = bias[0, c]
+            pulled = np.float32(0)
     if lane == 0 and total != 0:
         cuda.atomic.add(sums, 0, total)
+
+
+def move(rows: Any, n: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any, in_flight: Any, changes: Any) -> None:
+    """Take the rule's step on a copy of a coordinate, and write the changes that count."""
+    w, curvature, share = rows[n, 0], rows[n, NUMBERS], rows[n, NUMBERS + 1]
+    for c in range(WIDTH):
+        changes[c] = rows[n, c]
+    p1, p2 = l1 * share, l2 * share
+    step(rows, n, g, rate, p1, p2, constants)
+    pull = abs(g) + p1 + p2 * abs(w)
+    part = damping(rows[n, 0] - w, pull, in_flight * curvature, in_flight * presence(share))
+    for c in range(WIDTH):
+        changes[c] = (rows[n, c] - changes[c]) * (FULL if WHOLE[c] else part)
 
 
 def damping(move: Any, pull: Any, stiffness: Any, many: Any) -> Any:

@@ -311,26 +311,24 @@ class Linear(RowProblem):
             return None
         from hogwild.problems.linear_on_gpu import LinearOnGPU
 
-        few = subsample(self.data, SAMPLED_ROWS).rows
-        curvatures = self._curvatures(few)
-        return LinearOnGPU(
-            self._kernels, rule, self.labels.classes is not None, curvatures, self._largest_curvature(few)
-        )
+        return LinearOnGPU(self._kernels, rule, self.labels.classes is not None, *self._curvatures)
 
     def _largest_curvature(self, few: CSRRows) -> float:
         """Return the largest curvature of the loss of a row, with its weight, by its score."""
         heaviest = float(few.weights.max()) if few.weights.size else 1.0
         return self.loss.curvature * heaviest * float(self._class_weights.max(initial=1.0))
 
-    def _curvatures(self, few: CSRRows) -> Array:
-        """Return the largest curvature of the objective along the features of each feature's tier."""
-        tiers = self.feature_tiers()
+    @cached_property
+    def _curvatures(self) -> tuple[Array, float]:
+        """The largest curvature of the objective along the features of each feature's tier, and of a row's loss."""
+        tiers, few = self.feature_tiers(), subsample(self.data, SAMPLED_ROWS).rows
+        largest = self._largest_curvature(few)
         if tiers is not None:
             tier = np.searchsorted(tiers.bounds, tiers.ranking.ranks, side="right") - 1
-            return np.asarray(tiers.curvatures[tier], np.float32)
+            return tiers.curvatures.astype(np.float32)[tier], largest
         features = self.source.n_features
         found = eigenvalues(few, np.arange(features, dtype=np.uint32), np.array([0, features]))
-        return np.full(features, self._largest_curvature(few) * found[0], np.float32)
+        return np.full(features, largest * found[0], np.float32), largest
 
     def sync_buffer(self, access: str) -> Array:
         """Return a lock per feature and one for the intercept, or the turns of workers."""

@@ -19,6 +19,8 @@ from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
+KEPT = 4  # non-zeros that a lane keeps in registers between the score and the step
+TURNS, OFTEN = 8, 16  # most rows after which a group adds its changes to the intercept; times it does in an epoch
 LONG_ROW, SHORT_ROW = 24, 6  # mean non-zeros of a row, from which on a row has 32 lanes, and 8
 
 
@@ -41,14 +43,16 @@ class LinearOnGPU:
         table = cuda.device_array((len(state[0]), self._width), np.float32)
         columns = to_device(state[0])
         self._table_kernel(linear_cuda.fill_table)[whole_device()](table, columns, self._curvatures, self._shares)
-        return table, to_device(state[1])
+        bias = np.zeros((1, self._width), np.float32)
+        bias[:, : state[1].shape[1]] = state[1]
+        return table, to_device(bias)
 
     def get(self, parts: tuple[Any, ...], state: State) -> None:
         """Copy the parameters from the GPU."""
         columns = cuda.device_array(state[0].shape, np.float32)
         self._table_kernel(linear_cuda.read_table)[whole_device()](parts[0], columns)
         columns.copy_to_host(state[0])
-        parts[1].copy_to_host(state[1])
+        state[1][:] = parts[1].copy_to_host()[:, : state[1].shape[1]]
 
     def descend(
         self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
@@ -87,15 +91,21 @@ class LinearOnGPU:
         kernels, rule = self.kernels, self.rule
         rests = rule.skips_zero_gradient and not (kernels.intercept_gradient or kernels.l1 or kernels.l2)
         numbers, width = len(rule.initial), self._width
+        whole = tuple(int(column in rule.accumulator_columns) for column in range(width))
         return {
             "NUMBERS": numbers,
             "WIDTH": width,
             "INTERCEPT": kernels.intercept,
-            "step": rule.step,
             "skip": linear.when_zero if rests else linear.never,
-            "presence": linear_cuda.all_rows if kernels.layout == "dense" else linear_cuda.some_rows,
+            "KEPT": KEPT,
+            "OWN": KEPT + 1,
+            "ROOM": KEPT + 2,
+            "TURNS": TURNS,
+            "OFTEN": OFTEN,
+            "WHOLE": whole,
+            "step": rule.step,
             "damping": _damping(not rule.adds_up),
-            "WHOLE": tuple(int(column in rule.accumulator_columns) for column in range(width)),
+            "move": _move(rule, whole, kernels.layout == "dense"),
             "load": cuda_vectors.row_loader(width),
             "add": cuda_vectors.row_adder(numbers, width),
         }
@@ -128,3 +138,12 @@ class LinearOnGPU:
 def _damping(means: bool) -> Any:
     """Return one function per kind of rule, so that its kernels are compiled once."""
     return bind(linear_cuda.damping, MEANS=means)
+
+
+@cache
+def _move(rule: Rule, whole: tuple[int, ...], dense: bool) -> Any:
+    presence = linear_cuda.all_rows if dense else linear_cuda.some_rows
+    return bind(
+        linear_cuda.move, NUMBERS=len(rule.initial), WIDTH=len(whole), WHOLE=whole, step=rule.step, presence=presence,
+        damping=_damping(not rule.adds_up),
+    )  # fmt: skip

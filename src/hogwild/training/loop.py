@@ -226,7 +226,10 @@ class TrainingLoop:
         last = first + epochs if self.budget.epochs is None else min(first + epochs, self.budget.epochs)
         if clock.known and first not in self._ahead:
             rows = self.problem.data.n_rows
-            found = (prefetch_epoch(number, self._shuffled(number), clock, rows) for number in range(first, last))
+            steps = self.session.needs_all_steps
+            found = (
+                prefetch_epoch(number, self._shuffled(number), clock, rows, steps) for number in range(first, last)
+            )
             self._ahead = {ahead.number: ahead for ahead in found if ahead is not None}
 
     def _steps(self, clock: StepSizes, left: int) -> Any:
@@ -234,6 +237,8 @@ class TrainingLoop:
 
         Return None if they depend on time, or if more than ``FEW_STEPS`` remain that were not prefetched.
         """
+        if not self.session.needs_all_steps:
+            return None
         found, before = self._ahead.get(self.position.epoch), self.position.updates
         if found is not None and (found.clock, found.before) == (clock, before):
             return found.steps

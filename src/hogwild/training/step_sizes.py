@@ -221,10 +221,10 @@ class EpochPrefetch:
     steps: Callable[[int, int], NDArray[Any]] | None
 
 
-def prefetch_epoch(number: int, epoch: Epoch, clock: StepSizes, rows: int) -> EpochPrefetch | None:
-    """Compute the order and step sizes of an epoch; return None for more than ``MOST_ROWS`` rows."""
+def prefetch_epoch(number: int, epoch: Epoch, clock: StepSizes, rows: int, steps: bool) -> EpochPrefetch | None:
+    """Compute the order of an epoch, and its ``steps`` if asked; return None for more than ``MOST_ROWS`` rows."""
     if rows > MOST_ROWS:
         return None
     kept, before = PreparedEpoch(epoch), number * rows
     kept.whole()
-    return EpochPrefetch(number, kept, clock, before, clock.ahead(before, rows))
+    return EpochPrefetch(number, kept, clock, before, clock.ahead(before, rows) if steps else None)

@@ -20,7 +20,7 @@ from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device,
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
-from hogwild.runtimes.cuda.resident_rows import release_rows, rows_of
+from hogwild.runtimes.cuda.resident_rows import release_rows, resident
 from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment, Rates
 
 ROWS_OF_A_LAUNCH = 2**20  # rows after which the clock and Ctrl-C are looked at
@@ -42,6 +42,7 @@ class CudaSession:
     has_duals = False
     reads_in_any_order = True
     evaluates_samples = False
+    needs_all_steps = False  # A launch has a few step sizes.
     precision = np.dtype(np.float32)
     workers = 1
 
@@ -61,16 +62,21 @@ class CudaSession:
         self._host_is_old = False  # whether those on the GPU are newer
         self._copied = CopiedArrays()  # of held-out rows
         self._in_order: dict[int, tuple[Dataset, Any, Any]] = {}  # data sets in memory, with their rows on the GPU
+        self._sums = to_device(np.zeros(problem.n_sums))
+        self._steps = to_device(np.zeros(STEPS_OF_A_LAUNCH, np.float32))
+        self._order: Any = None  # memory for the order of a launch
         self.compile_seconds = self._compile()
 
     def _compile(self) -> float:
-        started = time.perf_counter()
-        chunk = self.problem.data.in_order()[0]
-        rows, order, sums = self._gpu.rows(chunk.rows[:1], copy_anew), to_device(chunk.order[:1]), self._no_sums()
-        parts = self._gpu.put(tuple(part[:1] for part in self._host))
-        self._gpu.descend(rows, order, 0, 0, to_device(np.zeros(1, np.float32)), parts, sums)
-        self._gpu.evaluate(rows, order, 0, parts, sums)
-        cuda.synchronize()
+        started, compiled = time.perf_counter(), resident(self.problem).compiled
+        if self._rule not in compiled:
+            chunk = self.problem.data.in_order()[0]
+            rows, order = self._gpu.rows(chunk.rows[:1], copy_anew), to_device(chunk.order[:1])
+            parts = self._gpu.put(tuple(part[:1] for part in self._host))
+            self._gpu.descend(rows, order, 0, 0, self._steps, parts, self._sums)
+            self._gpu.evaluate(rows, order, 0, parts, self._sums)
+            cuda.synchronize()
+            compiled.add(self._rule)
         return time.perf_counter() - started
 
     def enable_replicas(self) -> None:
@@ -152,11 +158,12 @@ class CudaSession:
         if count == 0:  # A chunk of which no row was drawn.
             return last, updates, 0.0
         steps = np.array([float(rates(updates + count * part // STEPS_OF_A_LAUNCH, 1)[0])
-                          for part in range(min(count, STEPS_OF_A_LAUNCH))], np.float32)  # fmt: skip
+                          for part in range(STEPS_OF_A_LAUNCH)], np.float32)  # fmt: skip
+        self._steps.copy_to_device(steps)
         if self._parts is None:
             self._parts = self._gpu.put(self._host)
         sums, self._host_is_old = self._no_sums(), True
-        self._gpu.descend(rows, to_device(order), 0, count, to_device(steps), self._parts, sums)
+        self._gpu.descend(rows, self._ordered(order), 0, count, self._steps, self._parts, sums)
         if last == len(epoch):
             meanwhile()
         loss = float(sums.copy_to_host()[0])
@@ -186,15 +193,24 @@ class CudaSession:
         return sums.copy_to_host()
 
     def _no_sums(self) -> Any:
-        return to_device(np.zeros(self.problem.n_sums))
+        self._sums.copy_to_device(np.zeros(self.problem.n_sums))
+        return self._sums
+
+    def _ordered(self, order: Any) -> Any:
+        """Return the order of a launch on the GPU, in the memory of the launch before if there is room."""
+        if self._order is None or len(self._order) < len(order) or self._order.dtype != order.dtype:
+            self._order = to_device(order)
+        else:
+            self._order[: len(order)].copy_to_device(order)
+        return self._order
 
     def _resident(self, rows: CSRRows, trained: bool) -> Any:
         """Return rows in the memory of the GPU: those of the problem stay there, held-out ones until the run ends."""
         if not isinstance(self.problem.training, InMemoryDataset):
             return self._gpu.rows(rows, copy_anew)
-        copied = rows_of(self.problem) if trained else self._copied
+        copied = resident(self.problem).rows if trained else self._copied
         try:
             return self._gpu.rows(rows, copied)
         except DeviceError:  # Rows of other problems may be in the way.
             release_rows()
-            return self._gpu.rows(rows, rows_of(self.problem) if trained else self._copied)
+            return self._gpu.rows(rows, resident(self.problem).rows if trained else self._copied)

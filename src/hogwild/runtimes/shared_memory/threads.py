@@ -128,6 +128,7 @@ class Session:
 
     reads_in_any_order = False  # Rows in the order of an epoch are read faster than others.
     evaluates_samples = True  # Evaluation of all rows takes about as long as an epoch.
+    needs_all_steps = True  # Each row has a step size.
 
     def __init__(
         self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int,
