@@ -10,6 +10,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import BLOCK_ROWS, Chunk, EpochPlan
+from hogwild.data.random_order import RandomOrder
 from hogwild.data.shuffle import mixed
 from hogwild.jit import compiled
 
@@ -300,7 +301,7 @@ class OrderedEpoch:
 class ListedEpoch:
     """Epoch over rows in memory in the order of a list of row numbers."""
 
-    def __init__(self, rows: CSRRows, order: Array, size: int) -> None:
+    def __init__(self, rows: CSRRows, order: Array | RandomOrder, size: int) -> None:
         self._rows, self._order, self._extents = rows, order, ChunkExtents(0, len(order), size)
 
     def __len__(self) -> int:

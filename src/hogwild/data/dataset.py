@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hogwild.data.chunks import RowDraws
     from hogwild.data.field_vocabulary import FieldVocabulary
     from hogwild.data.present_columns import PresentColumns
+    from hogwild.data.random_order import RandomOrder
 
 Order = Callable[[Array, int, int], Array]
 """Order of an epoch: (row numbers, seed, number of the epoch) -> as many row numbers, in the order of the visit."""
@@ -48,7 +49,7 @@ class EpochPlan:
     """All chunks of an epoch in three arrays: chunk ``c`` is ``order[starts[c]:starts[c + 1]]``."""
 
     rows: CSRRows
-    order: Array
+    order: Array | RandomOrder
     starts: Array  # Position in ``order`` at which each chunk starts, int64.
     # The ``starts`` of the whole epoch without those that records within it have added; None if there are no such.
     undivided: Array | None = None
@@ -124,6 +125,10 @@ class Dataset(ABC):
     @abstractmethod
     def epoch(self, seed: int, number: int) -> Epoch:
         """Return the chunks of one epoch in random order, in which each row occurs once unless rows are drawn."""
+
+    def random_epoch(self, seed: int, number: int) -> Epoch:
+        """Return an epoch for readers to whom no order of the rows is faster than others, such as a GPU."""
+        return self.epoch(seed, number)
 
     @abstractmethod
     def drawn(self, draws: RowDraws) -> Dataset:

@@ -25,6 +25,7 @@ from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.frequent_first import FrequentFirst, frequent_first
 from hogwild.data.present_columns import PresentColumns
+from hogwild.data.random_order import MOST_ROWS, RandomOrder
 from hogwild.data.shuffle import gather_most, random_permutation
 from hogwild.data.slices import in_slices
 from hogwild.data.statistics import feature_counts
@@ -162,6 +163,12 @@ class InMemoryDataset(Dataset):
         if self._in_blocks:
             return ScatteredEpoch(self.rows, self._places(seed), self._blocks(seed, number))
         return ListedEpoch(self.rows, (self.order or permuted)(self._numbers, seed, number), self.chunk)
+
+    def random_epoch(self, seed: int, number: int) -> Epoch:
+        """Return an epoch whose order is a formula, unless the rows have an order of their own."""
+        if self.order is not None or self.ids is not None or self.n_rows >= MOST_ROWS:
+            return self.epoch(seed, number)
+        return ListedEpoch(self.rows, RandomOrder(self.n_rows, seed, number), self.chunk)
 
     def drawn(self, draws: RowDraws) -> InMemoryDataset:
         """Return the same rows with epochs that draw with replacement, each draw from all rows.

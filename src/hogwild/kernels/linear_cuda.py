@@ -43,7 +43,8 @@ def descend(
     changes = cuda.local.array(WIDTH, np.float32)
     in_flight, total = np.float32(min(groups, count)), 0.0
     # Additions of all rows to one address would take longer than the rest, so a group adds up its changes of a few.
-    rounds, seen, pulled = (count + groups - 1) // groups, cuda.local.array(WIDTH, np.float32), np.float32(0)
+    rounds, seen = (count + groups - 1) // groups, cuda.local.array(WIDTH, np.float32)
+    moved, pulled = np.float32(0), np.float32(0)
     turns = min(max(rounds // OFTEN, 1), TURNS)
     for c in range(WIDTH):
         seen[c] = kept[OWN, c] = bias[0, c]
@@ -84,17 +85,19 @@ def descend(
                     move(kept, KEPT, g * value(values, j), rate, l1, l2, constants, in_flight, changes)
                     add(table, u, changes)
                 if INTERCEPT and lane == 0:
+                    before = kept[OWN, 0]
                     step(kept, OWN, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
+                    moved += abs(kept[OWN, 0] - before)
                     pulled += abs(g + tilt)
         if INTERCEPT and lane == 0 and pulled > 0 and (turn % turns == turns - 1 or turn == rounds - 1):
             many = in_flight * np.float32(turns)
-            part = damping(kept[OWN, 0] - seen[0], pulled, many * bias_curvature, many)
+            part = damping(moved, pulled, many * bias_curvature, many)
             for c in range(WIDTH):
                 changes[c] = (kept[OWN, c] - seen[c]) * (FULL if WHOLE[c] else part)
             add(bias, np.int64(0), changes)
             for c in range(WIDTH):
                 seen[c] = kept[OWN, c] = bias[0, c]
-            pulled = np.float32(0)
+            moved = pulled = np.float32(0)
     if lane == 0 and total != 0:
         cuda.atomic.add(sums, 0, total)
 

@@ -104,7 +104,7 @@ def _squares(table: Table, middle: Array) -> Array:
 def _all_of(data: Dataset) -> tuple[CSRRows, Array] | None:
     kept = data.at_once()
     whole = None if kept is None else kept.in_order().whole()
-    return None if whole is None else (whole.rows, whole.order)
+    return None if whole is None else (whole.rows, whole.order[:])
 
 
 # Second derivative of each loss with respect to the score z, for the label y and the parameter of the loss. At a kink

@@ -218,8 +218,10 @@ class TrainingLoop:
         if number in self._ahead:
             return self._ahead[number].epoch
         data = self._laid_out_data or self._data
-        epoch: Epoch = data.epoch(self.seed, number) if self.shuffle else data.in_order()
-        return epoch
+        if not self.shuffle:
+            return data.in_order()
+        draw = data.random_epoch if self.session.reads_in_any_order else data.epoch
+        return draw(self.seed, number)
 
     def _prepare(self, clock: StepSizes, first: int, epochs: int) -> None:
         """Prefetch ``epochs`` epochs from number ``first`` on, as far as the budget has them."""

@@ -18,6 +18,7 @@ from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
 from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device, copy_anew, to_device
 from hogwild.kernels.cuda_jit import cuda
+from hogwild.kernels.cuda_orders import OrderBuffer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.cuda.resident_rows import release_rows, resident
@@ -64,7 +65,7 @@ class CudaSession:
         self._in_order: dict[int, tuple[Dataset, Any, Any]] = {}  # data sets in memory, with their rows on the GPU
         self._sums = to_device(np.zeros(problem.n_sums))
         self._steps = to_device(np.zeros(STEPS_OF_A_LAUNCH, np.float32))
-        self._order: Any = None  # memory for the order of a launch
+        self._orders = OrderBuffer()
         self.compile_seconds = self._compile()
 
     def _compile(self) -> float:
@@ -147,14 +148,15 @@ class CudaSession:
         whole = epoch.whole()
         if whole is None:
             part, last = epoch[chunk], chunk + 1
-            rows, order = self._resident(part.rows, trained=True), np.ascontiguousarray(part.order)
+            rows, count = self._resident(part.rows, trained=True), len(part.order)
+            order = self._orders.listed(part.order)
         else:
             starts = whole.starts
             last = int(np.searchsorted(starts, starts[chunk] + ROWS_OF_A_LAUNCH, side="right")) - 1
             last = min(len(starts) - 1, max(chunk + 1, last))
             rows = self._resident(whole.rows, trained=True)
-            order = np.ascontiguousarray(whole.order[starts[chunk] : starts[last]])
-        count = len(order)
+            count = int(starts[last] - starts[chunk])
+            order = self._orders.part(whole.order, int(starts[chunk]), count)
         if count == 0:  # A chunk of which no row was drawn.
             return last, updates, 0.0
         steps = np.array([float(rates(updates + count * part // STEPS_OF_A_LAUNCH, 1)[0])
@@ -163,7 +165,7 @@ class CudaSession:
         if self._parts is None:
             self._parts = self._gpu.put(self._host)
         sums, self._host_is_old = self._no_sums(), True
-        self._gpu.descend(rows, self._ordered(order), 0, count, self._steps, self._parts, sums)
+        self._gpu.descend(rows, order, 0, count, self._steps, self._parts, sums)
         if last == len(epoch):
             meanwhile()
         loss = float(sums.copy_to_host()[0])
@@ -179,30 +181,23 @@ class CudaSession:
         epoch = data.in_order()
         if found is None and (whole := epoch.whole()) is not None:
             rows = self._resident(whole.rows, data is self.problem.data)
-            found = self._in_order[id(data)] = data, rows, to_device(whole.order)
+            found = self._in_order[id(data)] = data, rows, whole.order
         if found is not None:
-            _, rows, order = found
-            self._gpu.evaluate(rows, order, len(order), parts, sums)
+            _, rows, listed = found
+            all_rows = len(listed) == len(rows.labels)
+            order = self._orders.numbered(len(listed)) if all_rows else self._orders.listed(listed)
+            self._gpu.evaluate(rows, order, len(listed), parts, sums)
         else:
             for number in range(len(epoch)):
                 chunk = epoch[number]
-                self._gpu.evaluate(
-                    self._gpu.rows(chunk.rows, copy_anew), to_device(chunk.order), len(chunk.order), parts, sums
-                )
+                rows, order = self._gpu.rows(chunk.rows, copy_anew), self._orders.listed(chunk.order)
+                self._gpu.evaluate(rows, order, len(chunk.order), parts, sums)
                 epoch.done(number)
         return sums.copy_to_host()
 
     def _no_sums(self) -> Any:
         self._sums.copy_to_device(np.zeros(self.problem.n_sums))
         return self._sums
-
-    def _ordered(self, order: Any) -> Any:
-        """Return the order of a launch on the GPU, in the memory of the launch before if there is room."""
-        if self._order is None or len(self._order) < len(order) or self._order.dtype != order.dtype:
-            self._order = to_device(order)
-        else:
-            self._order[: len(order)].copy_to_device(order)
-        return self._order
 
     def _resident(self, rows: CSRRows, trained: bool) -> Any:
         """Return rows in the memory of the GPU: those of the problem stay there, held-out ones until the run ends."""
