@@ -57,7 +57,9 @@ def check_layouts() -> None:
 
 def check_losses() -> None:
     X, y = rows_of("sparse")
-    numbers = X @ np.arange(FEATURES) / FEATURES + 1.0
+    # With noise, so that no loss ends near zero, where small differences are large ratios.
+    noise = np.abs(np.random.default_rng(5).standard_normal(ROWS))
+    numbers = X @ np.arange(FEATURES) / FEATURES + 0.5 + noise
     for loss, labels in (
         ("hinge", y), ("squared-hinge", y), ("squared", numbers), ("huber", numbers), ("quantile", numbers),
         ("poisson", np.round(numbers)),

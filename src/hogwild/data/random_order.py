@@ -18,6 +18,7 @@ from hogwild.jit import compiled
 ROUNDS = 4
 LEAST_BITS = 8  # With fewer, some orders are more likely than others.
 ROWS, MASK, SHIFT, KEYS = 0, 1, 2, 3  # places in the array of constants
+CONSTANTS = KEYS + 2 * ROUNDS
 MOST_ROWS = 2**32
 _RANDOM = 4  # last number of the seeds
 
@@ -67,7 +68,7 @@ def permuted_number(k: Any, constants: Any) -> Any:
     x = np.uint64(k)
     inside = False
     while not inside:
-        for place in range(KEYS, KEYS + 2 * ROUNDS, 2):
+        for place in range(KEYS, CONSTANTS, 2):
             x = (x * constants[place] + constants[place + 1]) & constants[MASK]
             x ^= x >> constants[SHIFT]
         inside = x < constants[ROWS]

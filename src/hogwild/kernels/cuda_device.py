@@ -93,6 +93,9 @@ class CopiedArrays:
     def __init__(self) -> None:
         self._found: dict[tuple[int, tuple[int, ...], str], tuple[Any, Any]] = {}
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def __call__(self, array: Any, make: Callable[[], Any]) -> Any:
         """Return an array in the memory of the GPU, and copy it there if it is not there yet."""
         key = array.ctypes.data, array.shape, array.dtype.str

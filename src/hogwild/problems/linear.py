@@ -311,7 +311,7 @@ class Linear(RowProblem):
             return None
         from hogwild.problems.linear_on_gpu import LinearOnGPU
 
-        return LinearOnGPU(self._kernels, rule, self.labels.classes is not None, *self._curvatures)
+        return LinearOnGPU(self._kernels, rule, self.labels.classes is not None, lambda: self._curvatures)
 
     def _largest_curvature(self, few: CSRRows) -> float:
         """Return the largest curvature of the loss of a row, with its weight, by its score."""

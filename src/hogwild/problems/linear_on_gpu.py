@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import CSRRows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.jit import Function, bind
 from hogwild.kernels import cuda_jit, cuda_vectors, linear, linear_cuda
 from hogwild.kernels.cuda_device import Copy, DeviceRows, launch_size, to_device, whole_device
@@ -31,18 +33,38 @@ class LinearOnGPU:
     kernels: LinearKernels
     rule: Rule
     classes: bool  # whether labels are classes
-    curvatures: Any  # largest curvature of the objective along the features of each feature's tier
-    bias_curvature: float
+    # Function that returns the largest curvature of the objective along the features of each feature's tier, and that
+    # along the intercept.
+    curvatures: Callable[[], tuple[Array, float]]
+
+    @property
+    def key(self) -> Hashable:
+        """All that its kernels depend on."""
+        rows, features = self.kernels.source, self.kernels.source.n_features
+        return (
+            type(self),
+            self._lanes,
+            self.kernels.layout,
+            rows.rows is None or bool(rows.rows.weights.size),
+            (
+                self.kernels.loss.function,
+                self.kernels.loss.link,
+                self.classes,
+                features < 2**31,
+                *sorted(self._rule_parts.items(), key=itemgetter(0)),
+            ),
+        )
 
     def rows(self, rows: CSRRows, copied: Copy) -> DeviceRows:
         """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
         return DeviceRows.of(rows, copied)
 
-    def put(self, state: State) -> tuple[Any, ...]:
-        """Copy the parameters to the GPU."""
+    def put(self, state: State, copied: Copy) -> tuple[Any, ...]:
+        """Copy the parameters to the GPU, with the curvature and the share of the penalty of each."""
         table = cuda.device_array((len(state[0]), self._width), np.float32)
-        columns = to_device(state[0])
-        self._table_kernel(linear_cuda.fill_table)[whole_device()](table, columns, self._curvatures, self._shares)
+        columns, (curvatures, _), shares = to_device(state[0]), self.curvatures(), self.kernels.shares()
+        constants = (copied(array, partial(np.asarray, array)) for array in (curvatures, shares))
+        self._table_kernel(linear_cuda.fill_table)[whole_device()](table, columns, *constants)
         bias = np.zeros((1, self._width), np.float32)
         bias[:, : state[1].shape[1]] = state[1]
         return table, to_device(bias)
@@ -64,7 +86,7 @@ class LinearOnGPU:
         l1, l2, parameter = np.float32(kernels.l1), np.float32(kernels.l2), float(kernels.loss.parameter)
         kernel[launch_size(lanes, kernels.source.n_rows)](
             *rows.arrays, order, first, count, rates, -(-count // len(rates)), *parts, l1, l2, self._class_weights,
-            parameter, self._constants, np.float32(self.bias_curvature), np.float32(kernels.intercept_lr_multiplier),
+            parameter, self._constants, np.float32(self.curvatures()[1]), np.float32(kernels.intercept_lr_multiplier),
             np.float32(kernels.intercept_gradient), sums,
         )  # fmt: skip
 
@@ -118,16 +140,8 @@ class LinearOnGPU:
         return cuda_jit.kernel(template, NUMBERS=len(self.rule.initial))
 
     @cached_property
-    def _shares(self) -> Any:
-        return to_device(np.ascontiguousarray(self.kernels.shares(), np.float32))
-
-    @cached_property
-    def _curvatures(self) -> Any:
-        return to_device(np.ascontiguousarray(self.curvatures, np.float32))
-
-    @cached_property
-    def _class_weights(self) -> Any:
-        return to_device(np.asarray(self.kernels.class_weights, np.float64))
+    def _class_weights(self) -> tuple[float, ...]:
+        return tuple(float(weight) for weight in self.kernels.class_weights)
 
     @cached_property
     def _constants(self) -> tuple[np.float32, ...]:

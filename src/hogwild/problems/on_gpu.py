@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Protocol
 
 from hogwild.data.csr import CSRRows
@@ -10,13 +11,17 @@ from hogwild.data.csr import CSRRows
 class ProblemOnGPU(Protocol):
     """Training and evaluation of a problem with a rule on a GPU. All arrays but those of ``CSRRows`` are there."""
 
+    @property
+    def key(self) -> Hashable:
+        """All that its kernels depend on."""
+
     def rows(self, rows: CSRRows, copied: Any) -> Any:
         """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
 
-    def put(self, state: Any) -> tuple[Any, ...]:
+    def put(self, state: Any, copied: Any) -> tuple[Any, ...]:
         """Copy the parameters, which have the rule's numbers of each, to the GPU in the form that kernels need.
 
-        The first column of each part is that of the state.
+        The first column of each part is that of the state. ``copied`` remembers arrays that do not change.
         """
 
     def get(self, parts: tuple[Any, ...], state: Any) -> None:

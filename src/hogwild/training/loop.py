@@ -239,8 +239,6 @@ class TrainingLoop:
 
         Return None if they depend on time, or if more than ``FEW_STEPS`` remain that were not prefetched.
         """
-        if not self.session.needs_all_steps:
-            return None
         found, before = self._ahead.get(self.position.epoch), self.position.updates
         if found is not None and (found.clock, found.before) == (clock, before):
             return found.steps
@@ -274,7 +272,7 @@ class TrainingLoop:
         if isinstance(epoch, SplitEpoch):
             end = min(end, epoch.next_record(self.position.chunk))
             left, short = epoch.terms(self.position.chunk, end), epoch.fits_in_chunk(self.position.chunk, end)
-        rates = self._steps(clock, left) or clock.rates
+        rates = self._steps(clock, left) or clock.rates if self.session.needs_all_steps else clock.spread
         # Step sizes that depend on time are computed chunk by chunk, and so are those of as few rows.
         part = EpochPrefix(epoch, end, at_once=clock.known or short)
         segment = self.session.advance(

@@ -64,6 +64,16 @@ class StepSizes:
             piece[:] = found if self.scale == 1 else found * self.scale
         return steps
 
+    def spread(self, before: int, count: int, parts: int) -> NDArray[Any]:
+        """Return the step size of the first update of each of ``parts`` equal parts of ``count`` updates.
+
+        >>> from hogwild.schedules import Cosine
+        >>> StepSizes(Cosine(step=1.0), rows=4, epochs=2).spread(0, 8, 4)
+        array([1.  , 0.853..., 0.5 , 0.146...])
+        """
+        found = self.schedule(cast(Moment, StepTable(self, before, parts, self.spent(), count / parts)))
+        return np.broadcast_to(np.asarray(found, float) * self.scale, parts)
+
     @property
     def known(self) -> bool:
         """Whether step sizes can be computed in advance: those that depend on time cannot."""
@@ -96,20 +106,18 @@ class StepTable:
     (array([4., 5.]), array([1.5, 2. ]), array([0.375, 0.5  ]))
     """
 
-    def __init__(self, clock: StepSizes, before: int, count: int, spent: float, every: int = 1) -> None:
+    def __init__(self, clock: StepSizes, before: int, count: int, spent: float, every: float = 1) -> None:
         self._clock, self._before, self._count, self._spent, self._every = clock, before, count, spent, every
 
     @cached_property
     def updates(self) -> NDArray[np.float64]:
         """The number of updates up to and including each, those of earlier runs included."""
-        first = self._before + self._clock.earlier + 1
-        return np.arange(first, first + self._count * self._every, self._every, dtype=np.float64)
+        return self._before + self._clock.earlier + 1 + self._every * np.arange(self._count, dtype=np.float64)
 
     @cached_property
     def epochs(self) -> NDArray[np.float64]:
         """The number of epochs before each update."""
-        last = self._before + self._count * self._every
-        epochs = np.arange(self._before, last, self._every, dtype=np.float64)
+        epochs = self._before + self._every * np.arange(self._count, dtype=np.float64)
         epochs /= self._clock.rows
         return epochs
 

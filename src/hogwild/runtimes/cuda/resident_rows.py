@@ -1,31 +1,20 @@
-"""Rows of problems that stay in the memory of a GPU between runs."""
+"""Rows that stay in the memory of a GPU between runs, so that the next run on the same problem copies nothing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from hogwild.kernels.cuda_device import CopiedArrays
 from hogwild.problems.problem import RowProblem
-from hogwild.rules.rule import Rule
+
+_ROWS: WeakKeyDictionary[RowProblem, CopiedArrays] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Resident:
-    """What stays of a problem's runs: its rows on the GPU, and the rules with which its kernels were compiled."""
-
-    rows: CopiedArrays = field(default_factory=CopiedArrays)
-    compiled: set[Rule] = field(default_factory=set)
-
-
-_RESIDENT: WeakKeyDictionary[RowProblem, Resident] = WeakKeyDictionary()
-
-
-def resident(problem: RowProblem) -> Resident:
-    """Return what stays of a problem as long as it is in use."""
-    return _RESIDENT.setdefault(problem, Resident())
+def resident(problem: RowProblem) -> CopiedArrays:
+    """Return the arrays of a problem on the GPU, where they stay as long as the problem is in use."""
+    return _ROWS.setdefault(problem, CopiedArrays())
 
 
 def release_rows() -> None:
     """Release the rows of all problems."""
-    _RESIDENT.clear()
+    _ROWS.clear()
