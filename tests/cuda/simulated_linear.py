@@ -68,6 +68,21 @@ def check_losses() -> None:
         assert gpu < 1.1 * alone, (loss, gpu, alone)
 
 
+def check_classes() -> None:
+    """Models with an output for each class."""
+    X, _ = rows_of("sparse")
+    classes = np.argmax(X @ np.random.default_rng(2).standard_normal((FEATURES, 5)), axis=1)
+    for loss, rule in (("logistic", "adagrad"), ("hinge", "sgd"), ("softmax", "adagrad"), ("softmax", "ftrl")):
+        problem = Linear((X, classes), loss, l2=1e-2, class_weight={0: 2.0, 3: 0.5})
+        gpu, alone = both(problem, rule, 8)
+        assert gpu < 1.05 * alone, (loss, rule, gpu, alone)
+        run = minimise(problem, rule, runtime=Cuda(), budget=1)
+        found = np.mean(run.model.predict(X) == classes)
+        assert run.result["accuracy"] == found, (loss, run.result["accuracy"], found)
+        measured = problem.metrics(problem.measure(problem.data.in_order()[0], run.state))
+        np.testing.assert_allclose(run.result["loss"], measured["loss"], rtol=1e-5)
+
+
 def check_weights() -> None:
     X, y = rows_of("sparse")
     from hogwild.data import open as open_data
@@ -143,10 +158,8 @@ def check_time_budgets() -> None:
 
 
 def check_refusals() -> None:
-    X, _ = rows_of("sparse")
-    for problem, rule in ((Linear((X, np.arange(ROWS) % 3)), "adagrad"), (Linear(rows_of("sparse"), l2=0.1), "sdca")):
-        with pytest.raises(ParameterError, match=r"runtime=Threads\(\)"):
-            minimise(problem, rule, runtime=Cuda(), budget=1)
+    with pytest.raises(ParameterError, match=r"runtime=Threads\(\)"):
+        minimise(Linear(rows_of("sparse"), l2=0.1), "sdca", runtime=Cuda(), budget=1)
 
 
 if __name__ == "__main__":
@@ -154,6 +167,7 @@ if __name__ == "__main__":
     check_rules()
     check_layouts()
     check_losses()
+    check_classes()
     check_weights()
     check_evaluation()
     check_checkpoints(Path(sys.argv[1]))

@@ -199,12 +199,13 @@ def all_rows(share: Any) -> Any:
     return np.float32(1)
 
 
-def fill_table(table: Any, state: Any, curvatures: Any, shares: Any) -> None:
+def fill_table(table: Any, state: Any, outputs: Any, curvatures: Any, shares: Any) -> None:
     """Write the rule's numbers, the curvature and the share of each coordinate to its row."""
     for u in range(cuda.grid(1), table.shape[0], cuda.gridsize(1)):
         for c in range(NUMBERS):
             table[u, c] = state[u, c]
-        table[u, NUMBERS], table[u, NUMBERS + 1] = curvatures[u], shares[u]
+        feature = u // outputs
+        table[u, NUMBERS], table[u, NUMBERS + 1] = curvatures[feature], shares[feature]
 
 
 def read_table(table: Any, state: Any) -> None:

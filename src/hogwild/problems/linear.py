@@ -283,7 +283,11 @@ class Linear(RowProblem):
 
     def feature_tiers(self) -> FeatureTiers | None:
         """Return tiers of features with the curvature of the objective along them."""
-        if self.n_outputs > 1 or not self.has_sparse_terms:
+        return self._tiers if self.n_outputs == 1 else None
+
+    @cached_property
+    def _tiers(self) -> FeatureTiers | None:
+        if not self.has_sparse_terms:
             return None
         found, bounds = ranking(self.source.frequencies()), tiers_of(self.source.n_features)
         few = subsample(self.source, SAMPLED_ROWS).rows
@@ -307,11 +311,14 @@ class Linear(RowProblem):
 
     def on_gpu(self, rule: Rule) -> ProblemOnGPU | None:
         """Return the kernels of this problem and a rule on a GPU; None where there are none."""
-        if self.n_outputs > 1 or rule.has_duals or rule.single_worker or rule.step_size != "scheduled":
+        if rule.has_duals or rule.single_worker or rule.step_size != "scheduled":
             return None
+        from hogwild.problems.coordinate_table import CoordinateTable
+        from hogwild.problems.linear_classes_on_gpu import LinearClassesOnGPU
         from hogwild.problems.linear_on_gpu import LinearOnGPU
 
-        return LinearOnGPU(self._kernels, rule, self.labels.classes is not None, lambda: self._curvatures)
+        table = CoordinateTable(self._kernels, rule, lambda: self._curvatures)
+        return LinearClassesOnGPU(table) if self.n_outputs > 1 else LinearOnGPU(table, self.labels.classes is not None)
 
     def _largest_curvature(self, few: CSRRows) -> float:
         """Return the largest curvature of the loss of a row, with its weight, by its score."""
@@ -321,7 +328,7 @@ class Linear(RowProblem):
     @cached_property
     def _curvatures(self) -> tuple[Array, float]:
         """The largest curvature of the objective along the features of each feature's tier, and of a row's loss."""
-        tiers, few = self.feature_tiers(), subsample(self.data, SAMPLED_ROWS).rows
+        tiers, few = self._tiers, subsample(self.data, SAMPLED_ROWS).rows
         largest = self._largest_curvature(few)
         if tiers is not None:
             tier = np.searchsorted(tiers.bounds, tiers.ranking.ranks, side="right") - 1

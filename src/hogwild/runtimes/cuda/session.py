@@ -61,8 +61,8 @@ class CudaSession:
         found = problem.on_gpu(rule)
         if found is None:
             raise ParameterError(
-                f"{type(problem).__name__} with {rule!r} does not run on a GPU: use runtime=Threads(). Linear problems "
-                "with one output do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam'."
+                f"{type(problem).__name__} with {rule!r} does not run on a GPU: use runtime=Threads(). Linear models "
+                "do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam'."
             )
         self.problem, self._rule, self._gpu = problem, rule, found
         self.mean: IterateAverage | None = None

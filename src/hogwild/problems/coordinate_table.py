@@ -1,0 +1,113 @@
+"""Parameters of linear models in the memory of a GPU, and the parts of kernels that depend on the rule.
+
+A row of the table has what a step of a coordinate needs, in one piece of memory: the rule's numbers, the largest
+curvature of the objective along the features of its tier, and n / d, where d of n rows have its feature.
+"""
+
+# mypy: disable-error-code="attr-defined, no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from hogwild.data.csr import Array
+from hogwild.jit import Function, bind
+from hogwild.kernels import cuda_jit, cuda_vectors, linear, linear_cuda
+from hogwild.kernels.cuda_device import Copy, to_device, whole_device
+from hogwild.kernels.cuda_jit import cuda
+from hogwild.problems.linear_kernels import LinearKernels
+from hogwild.problems.problem import State
+from hogwild.rules.rule import Rule
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateTable:
+    """Parameters of a linear model for one rule."""
+
+    kernels: LinearKernels
+    rule: Rule
+    # Function that returns the largest curvature of the objective along the features of each feature's tier, and that
+    # along the intercept.
+    curvatures: Callable[[], tuple[Array, float]]
+
+    def put(self, state: State, copied: Copy) -> tuple[Any, ...]:
+        """Copy the parameters to the GPU, with the curvature and the share of the penalty of each."""
+        table, bias = (cuda.device_array((len(part), self.width), np.float32) for part in state)
+        columns, (curvatures, _), shares = to_device(state[0]), self.curvatures(), self.kernels.shares()
+        constants = (copied(array, partial(np.asarray, array)) for array in (curvatures, shares))
+        self._kernel(linear_cuda.fill_table)[whole_device()](table, columns, self.kernels.outputs, *constants)
+        padded = np.zeros(bias.shape, np.float32)
+        padded[:, : state[1].shape[1]] = state[1]
+        bias.copy_to_device(padded)
+        return table, bias
+
+    def get(self, parts: tuple[Any, ...], state: State) -> None:
+        """Copy the parameters from the GPU."""
+        columns = cuda.device_array(state[0].shape, np.float32)
+        self._kernel(linear_cuda.read_table)[whole_device()](parts[0], columns)
+        columns.copy_to_host(state[0])
+        state[1][:] = parts[1].copy_to_host()[:, : state[1].shape[1]]
+
+    @property
+    def width(self) -> int:
+        """The numbers of a row."""
+        return cuda_vectors.padded(len(self.rule.initial) + 2)
+
+    @property
+    def constants(self) -> tuple[np.float32, ...]:
+        """The rule's constants."""
+        return tuple(np.float32(number) for number in self.rule.constants)
+
+    @property
+    def penalties(self) -> tuple[np.float32, np.float32]:
+        """The strengths of the penalties l1 and l2."""
+        return np.float32(self.kernels.l1), np.float32(self.kernels.l2)
+
+    @property
+    def intercept(self) -> tuple[np.float32, np.float32, np.float32]:
+        """The curvature along the intercept, the factor of its step, and the gradient that the objective adds."""
+        kernels = self.kernels
+        numbers = self.curvatures()[1], kernels.intercept_lr_multiplier, kernels.intercept_gradient
+        return np.float32(numbers[0]), np.float32(numbers[1]), np.float32(numbers[2])
+
+    @cached_property
+    def kernel_parts(self) -> dict[str, Any]:
+        """The parts of kernels that depend on the rule and on the penalties."""
+        kernels, rule = self.kernels, self.rule
+        rests = rule.skips_zero_gradient and not (kernels.intercept_gradient or kernels.l1 or kernels.l2)
+        numbers, width = len(rule.initial), self.width
+        whole = tuple(int(column in rule.accumulator_columns) for column in range(width))
+        return {
+            "WIDTH": width,
+            "INTERCEPT": kernels.intercept,
+            "skip": linear.when_zero if rests else linear.never,
+            "WHOLE": whole,
+            "step": rule.step,
+            "damping": _damping(not rule.adds_up),
+            "move": _move(rule, whole, kernels.layout == "dense"),
+            "load": cuda_vectors.row_loader(width),
+            "add": cuda_vectors.row_adder(numbers, width),
+        }
+
+    def _kernel(self, template: Function) -> Any:
+        return cuda_jit.kernel(template, NUMBERS=len(self.rule.initial))
+
+
+@cache
+def _damping(means: bool) -> Any:
+    """Return one function per kind of rule, so that its kernels are compiled once."""
+    return bind(linear_cuda.damping, MEANS=means)
+
+
+@cache
+def _move(rule: Rule, whole: tuple[int, ...], dense: bool) -> Any:
+    presence = linear_cuda.all_rows if dense else linear_cuda.some_rows
+    return bind(
+        linear_cuda.move, NUMBERS=len(rule.initial), WIDTH=len(whole), WHOLE=whole, step=rule.step, presence=presence,
+        damping=_damping(not rule.adds_up),
+    )  # fmt: skip
