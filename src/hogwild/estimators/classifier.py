@@ -98,6 +98,9 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
     identical_to_sklearn : bool, default False
         Whether a single worker makes scikit-learn's updates to the last bit. Otherwise it rounds differently, visits
         the rows of several classes in one order, and takes half the time or less.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where the fit runs. On a GPU, thousands of rows are trained at the same time, and ``n_jobs`` has no meaning.
+        "auto" takes a GPU if there is one and the data is large.
 
     Examples
     --------
@@ -120,7 +123,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         n_iter_no_change: int = 5, class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False, average: bool | int = False, strategy: Strategy | str | None = None,
         rule: Rule | str | None = None, buffer: int | str = "auto", memory: int | str | None = None,
-        identical_to_sklearn: bool = False,
+        identical_to_sklearn: bool = False, device: str = "cpu",
     ) -> None:  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -148,6 +151,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         self.buffer = buffer
         self.memory = memory
         self.identical_to_sklearn = identical_to_sklearn
+        self.device = device
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

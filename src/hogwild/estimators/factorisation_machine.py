@@ -20,6 +20,7 @@ from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError
+from hogwild.estimators.device import DEVICES, device_of, runtime_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
     RandomState,
@@ -77,6 +78,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         "n_jobs": [Integral, None],
         "strategy": [str, object],
         "memory": [str, Integral, None],
+        "device": [DEVICES],
     }
 
     def __init__(
@@ -86,7 +88,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         max_iter: int | None = None, rule: Rule | str = "adagrad", schedule: Schedule | str | float = "cosine",
         step: Step | None = None, spread: float = 0.1, early_stopping: bool = False, validation_fraction: float = 0.1,
         n_iter_no_change: int = 3, random_state: RandomState = None, n_jobs: int | None = None,
-        strategy: Strategy | str | None = None, memory: int | str | None = None,
+        strategy: Strategy | str | None = None, memory: int | str | None = None, device: str = "cpu",
     ) -> None:  # fmt: skip
         self.rank = rank
         self.loss = loss
@@ -107,6 +109,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self.n_jobs = n_jobs
         self.strategy = strategy
         self.memory = memory
+        self.device = device
 
     @abstractmethod
     def _labels(self, data: Dataset) -> LabelEncoding:
@@ -152,8 +155,9 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
         train, held_out = data.split(self.validation_fraction, seed) if self.early_stopping else (data, None)
         schedule = self.schedule if self.step is None else with_step(schedule_named(self.schedule), self.step)
+        device = device_of(self.device, train.nonzeros * int(self.rank), chosen=self.strategy is not None)
         run = minimise(
-            self._problem(train, labels, seed), self.rule, schedule, self._strategy(),
+            self._problem(train, labels, seed), self.rule, schedule, self._strategy(device), runtime_of(device),
             budget=Budget(self.max_iter, patience=self.n_iter_no_change if self.early_stopping else None),
             test=held_out, seed=seed, evaluate_every_epoch=self.early_stopping,
         )  # fmt: skip
@@ -175,7 +179,9 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         fields = None if isinstance(self.fields, str) else self.fields
         return FieldAwareFactorisationMachine(data, loss, fields=fields, **options)
 
-    def _strategy(self) -> Strategy:
+    def _strategy(self, device: str) -> Strategy:
+        if device == "cuda":
+            return Hogwild() if self.strategy is None else strategies.named(self.strategy)
         workers = processors_left(self.n_jobs)
         if self.strategy is None:
             return Serial() if workers == 1 else Hogwild(workers)
@@ -267,6 +273,9 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
         Scheme by which workers share the parameters. None is lock-free if there are several workers.
     memory : int or str, optional
         Maximum resident memory in bytes, or as a string such as "1GiB", when ``X`` is a file.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where the fit runs. On a GPU, ``n_jobs`` has no meaning. "auto" takes a GPU if there is one and the data is
+        large.
 
     Examples
     --------

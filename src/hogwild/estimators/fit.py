@@ -14,6 +14,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.data.sampling import subsample
 from hogwild.errors import DivergedError
+from hogwild.estimators.device import runtime_of
 from hogwild.estimators.sklearn_parameters import Parts, averaged_share, stabilised
 from hogwild.events import Callback, Event
 from hogwild.problems.label_encoding import LabelEncoding
@@ -92,9 +93,9 @@ def _minimised(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     callbacks: list[Callback] = [progress, _print_epoch] if params["verbose"] else [progress]
     try:
         run = minimise(
-            problem, parts.rule, schedule, parts.strategy, budget=parts.budget, test=task.held_out, average=average,
-            init=WarmStart(task.start, task.earlier), shuffle=params["shuffle"], evaluate_every_epoch=False,
-            seed=task.seeds[0], divergence_factor=float("inf"), callbacks=callbacks,
+            problem, parts.rule, schedule, parts.strategy, runtime_of(params["device"]), budget=parts.budget,
+            test=task.held_out, average=average, init=WarmStart(task.start, task.earlier), shuffle=params["shuffle"],
+            evaluate_every_epoch=False, seed=task.seeds[0], divergence_factor=float("inf"), callbacks=callbacks,
         )  # fmt: skip
     except DivergedError as error:
         raise ValueError(

@@ -25,6 +25,7 @@ from hogwild.data import open as open_data
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError, HogwildError, ParameterError
+from hogwild.estimators.device import with_device
 from hogwild.estimators.direct_fit import WORTH_A_THREAD, fits_directly, learn_directly
 from hogwild.estimators.fit import Learnt, State, Task, learn, overflow_message, state_of
 from hogwild.estimators.inputs import (
@@ -74,6 +75,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     n_jobs: int | None
     strategy: Strategy | str | None
+    device: str
     _state: State | None
     _mean: tuple[Array, Array] | None
 
@@ -109,7 +111,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
     ) -> tuple[Dataset, Dataset | None]:
         """Return the training rows, and the rows that early stopping holds out, or None."""
         dense = isinstance(X, np.ndarray)
-        params = with_useful_workers(self._all_params(), int(X.size), X.shape[1], self._outputs, dense=dense)
+        params = with_device(self._all_params(), int(X.size) * self._outputs)
+        params = with_useful_workers(params, int(X.size), X.shape[1], self._outputs, dense=dense)
         if same_as_sklearn(params) and not params["identical_to_sklearn"]:
             data = in_memory(X, numbers, sample_weight, self._threads() if is_large(X) else 1)
         else:
@@ -158,7 +161,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _learn(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Learnt:
         """Train, and keep the state that a later ``partial_fit`` continues from."""
-        params: Mapping[str, Any] = self._all_params()
+        params = with_device(self._all_params(), task.data.nonzeros * self._outputs)
         if isinstance(task.data, InMemoryDataset) and task.data.name == "arrays":
             data = task.data
             params = with_useful_workers(
@@ -269,7 +272,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        if self.n_jobs not in (None, 1) or self.strategy is not None:  # scikit-learn asks for tags at every prediction
+        # scikit-learn asks for tags at every prediction.
+        if self.n_jobs not in (None, 1) or self.strategy is not None or self.device != "cpu":
             try:
                 tags.non_deterministic = strategies.worker_count(strategy_of(self._all_params())) > 1
             except (HogwildError, TypeError, AttributeError):  # fit raises the error for wrong parameters

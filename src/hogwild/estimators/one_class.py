@@ -71,6 +71,9 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
     identical_to_sklearn : bool, default False
         Whether a single worker makes scikit-learn's updates to the last bit. Otherwise it rounds differently, and takes
         half the time or less.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where the fit runs. On a GPU, thousands of rows are trained at the same time, and ``n_jobs`` has no meaning.
+        "auto" takes a GPU if there is one and the data is large.
 
     Examples
     --------
@@ -89,7 +92,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         eta0: float = 0.01, power_t: float = 0.5, warm_start: bool = False, average: bool | int = False, *,
         n_jobs: int | None = None, strategy: Strategy | str | None = None, rule: Rule | str | None = None,
         buffer: int | str = "auto", memory: int | str | None = None,
-        identical_to_sklearn: bool = False,
+        identical_to_sklearn: bool = False, device: str = "cpu",
     ) -> None:  # fmt: skip
         self.nu = nu
         self.fit_intercept = fit_intercept
@@ -109,6 +112,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         self.buffer = buffer
         self.memory = memory
         self.identical_to_sklearn = identical_to_sklearn
+        self.device = device
 
     def _all_params(self) -> dict[str, Any]:
         return {**super()._all_params(), "alpha": self.nu}

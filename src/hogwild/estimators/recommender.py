@@ -16,6 +16,7 @@ from hogwild import strategies
 from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings, open_ratings
 from hogwild.errors import ParameterError
+from hogwild.estimators.device import device_of, runtime_of
 from hogwild.estimators.inputs import RandomState
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.matrix_completion import MatrixCompletion
@@ -71,6 +72,9 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         Number of workers. None is one worker per core.
     random_state : int, RandomState or None, default None
         Seed of the initial factors, of the order of ratings and of the split.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where the fit runs. On a GPU, ``n_jobs`` has no meaning. "auto" takes a GPU if there is one and the data is
+        large.
 
     Examples
     --------
@@ -85,7 +89,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         biases: bool = True, nonnegative: bool = False, step: float | None = None, max_iter: int | None = None,
         validation_fraction: float | None = None, n_iter_no_change: int = 5, rule: Rule | str | None = None,
         schedule: Schedule | str | float | None = None, strategy: Strategy | str = "hogwild",
-        n_jobs: int | None = None, random_state: RandomState = None,
+        n_jobs: int | None = None, random_state: RandomState = None, device: str = "cpu",
     ) -> None:  # fmt: skip
         self.rank = rank
         self.loss = loss
@@ -101,6 +105,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         self.strategy = strategy
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.device = device
 
     def fit(self, X: RatingsLike, y: object = None) -> Self:
         """Fit the factors to ratings, and discard those of an earlier fit.
@@ -204,7 +209,9 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         self, problem: MatrixCompletion, schedule: Schedule | str | float | None, budget: Budget, *,
         test: Ratings | None = None, init: WarmStart | None = None,
     ) -> Run:  # fmt: skip
-        strategy = strategies.named(self.strategy, self.n_jobs) if isinstance(self.strategy, str) else self.strategy
+        device = device_of(self.device, problem.data.n_rows * self.rank, chosen=self.strategy != "hogwild")
+        workers = None if device == "cuda" else self.n_jobs
+        strategy = strategies.named(self.strategy, workers) if isinstance(self.strategy, str) else self.strategy
         if not strategy.shares_memory:
             raise ParameterError("A recommender is fitted in one memory: use a strategy such as 'hogwild'.")
         measured = budget.patience is not None
@@ -213,6 +220,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             self._rule(problem),
             schedule,
             strategy,
+            runtime_of(device),
             budget=budget,
             seed=self._seed,
             evaluate_every_epoch=measured,

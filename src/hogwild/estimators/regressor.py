@@ -85,6 +85,9 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
     identical_to_sklearn : bool, default False
         Whether a single worker makes scikit-learn's updates to the last bit. Otherwise it rounds differently, and takes
         half the time or less.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where the fit runs. On a GPU, thousands of rows are trained at the same time, and ``n_jobs`` has no meaning.
+        "auto" takes a GPU if there is one and the data is large.
 
     Examples
     --------
@@ -107,7 +110,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
         n_iter_no_change: int = 5, warm_start: bool = False, average: bool | int = False, n_jobs: int | None = None,
         strategy: Strategy | str | None = None, rule: Rule | str | None = None, buffer: int | str = "auto",
         memory: int | str | None = None,
-        identical_to_sklearn: bool = False,
+        identical_to_sklearn: bool = False, device: str = "cpu",
     ) -> None:  # fmt: skip
         self.loss = loss
         self.penalty = penalty
@@ -134,6 +137,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
         self.buffer = buffer
         self.memory = memory
         self.identical_to_sklearn = identical_to_sklearn
+        self.device = device
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -14,6 +14,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hogwild import losses, rules, strategies
+from hogwild.estimators.device import DEVICES
 from hogwild.jit import Function, bind
 from hogwild.losses import Loss
 from hogwild.machine import usable_cores
@@ -30,6 +31,7 @@ OWN_PARAMS: dict[str, list[Any]] = {
     "buffer": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
     "memory": [str, Integral, None],
     "identical_to_sklearn": ["boolean"],
+    "device": [DEVICES],
 }
 
 
@@ -256,6 +258,7 @@ def same_as_sklearn(params: Mapping[str, Any]) -> bool:
     [True, False, False]
     """
     own = params["rule"] is not None or params["strategy"] is not None or params["loss"] == "softmax"
+    own = own or params["device"] == "cuda"
     return not own and isinstance(strategy_of(params), Serial)
 
 
@@ -278,7 +281,7 @@ def with_useful_workers(
     if params["identical_to_sklearn"]:
         return {**params, "n_jobs": 1}
     chosen = params["strategy"] is not None or params["rule"] is not None or params["buffer"] != "auto"
-    if chosen or params["loss"] == "softmax":
+    if chosen or params["loss"] == "softmax" or params["device"] == "cuda":
         return params
     speed_up = processors_left(params["n_jobs"]) ** GAIN / (MERGING if features <= REPLICATED else MERGING_PART)
     pays = outputs == 1 and nonzeros >= WORTH_SHARING and speed_up > 1 and (dense or not has_parallel_loop(params))
@@ -309,6 +312,8 @@ def strategy_of(params: Mapping[str, Any]) -> Strategy:
     strategy = params["strategy"]
     if strategy is not None and not isinstance(strategy, str):
         return strategies.named(strategy)
+    if params["device"] == "cuda":
+        return Hogwild() if strategy is None else strategies.named(strategy)
     workers = processors_left(params["n_jobs"])
     if strategy is not None:
         return strategies.named(strategy, workers)
