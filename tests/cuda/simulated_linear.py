@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numba import config
+from sklearn.datasets import dump_svmlight_file
 
 from hogwild import Budget, Cuda, Linear, Serial, WarmStart, Weighted, load, minimise
+from hogwild.data import open as open_data
+from hogwild.data import pack
 from hogwild.errors import ParameterError
 from hogwild.kernels import cuda_device
 from hogwild.rules import COORDINATE_RULES
+from hogwild.runtimes.cuda.resident_rows import resident
 
 ROWS, FEATURES, ENTRIES = 120, 20, 5
 EPOCHS = 5
@@ -85,8 +89,6 @@ def check_classes() -> None:
 
 def check_weights() -> None:
     X, y = rows_of("sparse")
-    from hogwild.data import open as open_data
-
     weights = np.where(np.arange(ROWS) % 2, 3.0, 0.5)
     gpu, alone = both(Linear(open_data(X, y, weights), l2=1e-2, class_weight={-1: 2.0, 1: 0.5}), "adagrad")
     assert gpu < 1.05 * alone
@@ -120,8 +122,6 @@ def check_checkpoints(folder: Path) -> None:
 def check_parts() -> None:
     """Parts of the same arrays have labels and weights of their own."""
     X, y = rows_of("sparse")
-    from hogwild.data import open as open_data
-
     training, held_out = open_data(X, y).split(0.3, seed=0)
     run = minimise(Linear(training, l2=1e-2), "adagrad", runtime=Cuda(), budget=8, test=held_out, schedule=0.5)
     alone = minimise(Linear(training, l2=1e-2), "adagrad", strategy=Serial(), budget=8, test=held_out, schedule=0.5)
@@ -157,6 +157,26 @@ def check_time_budgets() -> None:
     assert copies.count(problem.data.nonzeros) == 2, copies  # indices and values
 
 
+def check_streams(folder: Path) -> None:
+    """Rows that are larger than the memory for them, or on disk, are copied in every epoch."""
+    X, y = rows_of("sparse")
+    weights = np.where(np.arange(ROWS) % 2, 2.0, 0.5)
+    problem = Linear(open_data(X, y, weights), l2=1e-2)
+    alone = minimise(problem, "adagrad", strategy=Serial(), budget=EPOCHS).objective
+    run = minimise(problem, "adagrad", runtime=Cuda(memory="4KiB"), budget=EPOCHS, test=(X[:50], y[:50]))
+    assert len(resident(problem)) == 2  # curvatures and shares, and no rows
+    assert run.objective < 1.05 * alone, (run.objective, alone)
+    scores = run.model.decide(X)[:, 0]
+    np.testing.assert_allclose(run.result["loss"], np.mean(weights * np.logaddexp(0, -scores * y)), rtol=1e-5)
+    np.testing.assert_allclose(run.result["test_loss"], np.logaddexp(0, -scores * y)[:50].mean(), rtol=1e-5)
+    dump_svmlight_file(X, y, str(folder / "rows.svm"))
+    problem = Linear(pack([folder / "rows.svm"], folder / "packed"), l2=1e-2)
+    alone = minimise(problem, "adagrad", strategy=Serial(), budget=EPOCHS).objective
+    run = minimise(problem, "adagrad", runtime=Cuda(), budget=EPOCHS)
+    assert run.history[-1]["updates"] == EPOCHS * ROWS
+    assert run.objective < 1.05 * alone
+
+
 def check_refusals() -> None:
     with pytest.raises(ParameterError, match=r"runtime=Threads\(\)"):
         minimise(Linear(rows_of("sparse"), l2=0.1), "sdca", runtime=Cuda(), budget=1)
@@ -171,6 +191,7 @@ if __name__ == "__main__":
     check_weights()
     check_evaluation()
     check_checkpoints(Path(sys.argv[1]))
+    check_streams(Path(sys.argv[1]))
     check_refusals()
     check_parts()
     check_penalties_without_gradients()

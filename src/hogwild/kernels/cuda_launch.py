@@ -79,6 +79,10 @@ class LaunchBuffer:
         """Set the sums to zero."""
         cuda_jit.kernel(fill_range)[whole_device()](self._order, 0, self.sums)
 
+    def wait(self) -> None:
+        """Wait for all launches."""
+        cuda.synchronize()
+
     def fetched(self) -> Any:
         """Wait for all launches, and return the sums."""
         self.sums.copy_to_host(self._fetched)

@@ -50,6 +50,11 @@ class Runtime:
         return {}
 
     @property
+    def device_memory(self) -> int | None:
+        """Largest number of bytes that rows take on a GPU; None: most of what is free."""
+        return None
+
+    @property
     def stall_timeout(self) -> float:
         """Seconds without any message after which a message-passing run fails."""
         return 600.0

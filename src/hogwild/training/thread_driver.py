@@ -124,7 +124,7 @@ def _session(job: Job, problem: RowProblem, workers: int, seen: ConflictMonitor 
     if job.runtime.uses_gpu:
         from hogwild.runtimes.cuda.session import CudaSession
 
-        return CudaSession(problem, job.rule)
+        return CudaSession(problem, job.rule, job.runtime.device_memory)
     return Session(problem, job.rule, job.strategy, workers, seen, job.runtime.delay_streams(job.options.seed, workers))
 
 

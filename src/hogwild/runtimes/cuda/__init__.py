@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hogwild.files import parse_size
 from hogwild.runtimes.runtime import Runtime
 
 
@@ -14,11 +15,24 @@ class Cuda(Runtime):
     The losses and rules are those of other runtimes. Parameters are changed by atomic additions. The changes of rows
     that are in flight at the same time are damped where together they would overshoot.
 
+    Parameters
+    ----------
+    memory : int or str, optional
+        Largest memory for rows on the GPU, in bytes or as a string such as "8GiB". Larger data is copied to the GPU in
+        every epoch, some rows at a time, while others are trained on. None is most of the memory that is free.
+
     Examples
     --------
-    >>> Cuda()
-    Cuda()
+    >>> Cuda(), Cuda("8GiB").device_memory
+    (Cuda(memory=None), 8589934592)
     """
+
+    memory: int | str | None = None
 
     shares_memory = True
     uses_gpu = True
+
+    @property
+    def device_memory(self) -> int | None:
+        """Largest number of bytes that rows take on a GPU; None: most of what is free."""
+        return None if self.memory is None else parse_size(self.memory)

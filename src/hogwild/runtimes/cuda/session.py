@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Array, CSRRows
+from hogwild.data.csr import Array, CSRRows, bytes_of
 from hogwild.data.dataset import Dataset, Epoch, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.random_order import RandomOrder
@@ -24,6 +24,7 @@ from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.cuda.resident_rows import release_rows, resident
+from hogwild.runtimes.cuda.row_stream import Batch, RowStream
 from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment
 
 SpreadRates = Callable[[int, int, int], Array]
@@ -32,6 +33,9 @@ SpreadRates = Callable[[int, int, int], Array]
 ROWS_OF_A_LAUNCH = 2**20  # rows after which the clock and Ctrl-C are looked at
 
 
+STREAMED = 2**27  # bytes of a batch of rows that do not stay on the GPU
+BATCHES = 4  # batches there, with what the driver releases late
+MOST_OF_MEMORY = 0.8  # of the free memory, for rows that stay
 MOST_RESERVED = 2**26  # rows for whose order memory is reserved before the first launch
 
 _COMPILED: set[Hashable] = set()  # keys of problems on a GPU whose kernels are compiled
@@ -50,13 +54,11 @@ class CudaSession:
     alone = False
     alone_by_rule = False
     has_duals = False
-    reads_in_any_order = True
-    evaluates_samples = False
     needs_all_steps = False  # A launch has a few step sizes.
     precision = np.dtype(np.float32)
     workers = 1
 
-    def __init__(self, problem: RowProblem, rule: Rule) -> None:
+    def __init__(self, problem: RowProblem, rule: Rule, memory: int | None = None) -> None:
         check_device()
         found = problem.on_gpu(rule)
         if found is None:
@@ -73,6 +75,10 @@ class CudaSession:
         self._copied = CopiedArrays()  # of held-out rows
         self._in_order: dict[int, tuple[Dataset, Any, Any]] = {}  # data sets in memory, with their rows on the GPU
         self._launches = LaunchBuffer(problem.n_sums, min(problem.data.n_rows, MOST_RESERVED))
+        self._stream = RowStream(found, STREAMED if memory is None else max(1, min(STREAMED, memory // BATCHES)))
+        self._streamed = _is_too_large(problem.training, memory)
+        # Rows that are copied in every epoch are copied once more for an evaluation of all of them.
+        self.reads_in_any_order, self.evaluates_samples = not self._streamed, self._streamed
         self._upload = self._begin_upload()
         self.compile_seconds = self._compile()
         self._put()
@@ -80,8 +86,9 @@ class CudaSession:
     def _begin_upload(self) -> Future[Any] | None:
         """Copy rows in memory while the processor computes curvatures and chooses the step."""
         training = self.problem.training
-        if not isinstance(training, InMemoryDataset) or simulated() or len(resident(self.problem)):
+        if self._streamed or simulated() or len(resident(self.problem)):
             return None
+        assert isinstance(training, InMemoryDataset)
         thread = ThreadPoolExecutor(1, "hogwild-rows")
         copy = thread.submit(self._gpu.rows, training.rows, resident(self.problem))
         thread.shutdown(wait=False)
@@ -106,6 +113,7 @@ class CudaSession:
         """Release the GPU's memory, except for the rows of the problem."""
         self._parts, self._copied = None, CopiedArrays()
         self._in_order.clear()
+        self._stream.close()
 
     @property
     def state(self) -> State:
@@ -147,10 +155,12 @@ class CudaSession:
         """Train on the chunks of an epoch from ``first`` on, until the last or until ``halt`` is set."""
         sums, chunk, before, worst, interrupted = 0.0, first, updates, 0.0, False
         try:
-            while chunk < len(epoch) and not halt.is_set():
-                done, after, loss = self._launch(epoch, chunk, updates, rates, meanwhile)
-                worst = max(worst, loss / max(1, after - updates)) if np.isfinite(loss) else np.nan
-                chunk, updates, sums = done, after, sums + loss
+            for batch in self._batches(epoch, first):
+                if halt.is_set():
+                    break
+                loss = self._launch(batch, updates, rates, meanwhile if batch.end == len(epoch) else _nothing)
+                worst = max(worst, loss / max(1, batch.count)) if np.isfinite(loss) else np.nan
+                chunk, updates, sums = batch.end, updates + batch.count, sums + loss
                 if self.mean is not None:
                     self.average(self.state_to_read)
                 tick(updates)
@@ -160,55 +170,54 @@ class CudaSession:
             interrupted = True
         return EpochSegment(chunk, updates, sums, worst, interrupted, frozenset({0} if updates > before else ()))
 
-    def _launch(
-        self, epoch: Epoch, chunk: int, updates: int, rates: SpreadRates, meanwhile: Callable[[], None]
-    ) -> tuple[int, int, float]:
-        """Train on some chunks; return the number of the next chunk, the updates so far, and the summed loss."""
-        whole, launches = epoch.whole(), self._launches
-        if whole is None:
-            part, first, last = epoch[chunk], 0, chunk + 1
-            listed: Array | RandomOrder = part.order
-            rows, count = self._resident(part.rows, trained=True), len(listed)
+    def _batches(self, epoch: Epoch, chunk: int) -> Iterator[Batch]:
+        """Yield the rows of launches, from a chunk on."""
+        if self._streamed:
+            yield from self._stream.batches(epoch, chunk)
+            return
+        whole = epoch.whole()
+        while chunk < len(epoch):
+            if whole is None:  # Step sizes depend on time.
+                part, first, end = epoch[chunk], 0, chunk + 1
+                yield Batch(self._resident(part.rows, trained=True), part.order, first, len(part.order), end)
+            else:
+                rows, (first, end) = self._resident(whole.rows, trained=True), _range(whole, chunk)
+                yield Batch(rows, whole.order, first, int(whole.starts[end]) - first, end)
+            chunk = end
+
+    def _launch(self, batch: Batch, updates: int, rates: SpreadRates, meanwhile: Callable[[], None]) -> float:
+        """Train on some rows; return their summed loss."""
+        if batch.count == 0:  # A chunk of which no row was drawn.
+            return 0.0
+        launches, parts, steps = self._launches, self._put(), rates(updates, batch.count, STEPS)
+        if isinstance(batch.order, RandomOrder):
+            order = launches.random(batch.order, batch.first, batch.count, steps)
         else:
-            rows, listed, (first, last) = self._resident(whole.rows, trained=True), whole.order, _range(whole, chunk)
-            count = int(whole.starts[last]) - first
-        if count == 0:  # A chunk of which no row was drawn.
-            return last, updates, 0.0
-        steps = rates(updates, count, STEPS)
-        parts = self._put()
-        if isinstance(listed, RandomOrder):
-            order = launches.random(listed, first, count, steps)
-        else:
-            order = launches.listed(listed[first : first + count], steps)
+            order = launches.listed(batch.order[batch.first : batch.first + batch.count], steps)
         self._host_is_old = True
-        self._gpu.descend(rows, order, 0, count, launches.steps, parts, launches.sums)
-        if last == len(epoch):
-            meanwhile()
-        loss = float(launches.fetched()[0])
-        if whole is None:
-            epoch.done(chunk)
-        return last, updates + count, loss
+        self._gpu.descend(batch.rows, order, 0, batch.count, launches.steps, parts, launches.sums)
+        meanwhile()
+        return float(launches.fetched()[0])
 
     def measure(self, data: Dataset, state: State) -> Any:
         """Evaluate the problem on all rows of a data set; return the sums over them."""
         parts = self._parts if state is self._values else None
         parts = tuple(to_device(part[:, :1]) for part in state) if parts is None else parts
-        launches, found, epoch = self._launches, self._in_order.get(id(data)), data.in_order()
-        if found is None and (whole := epoch.whole()) is not None:
-            rows = self._resident(whole.rows, data is self.problem.data)
+        launches, found = self._launches, self._in_order.get(id(data))
+        trained = data is self.problem.data
+        if found is None and not (trained and self._streamed) and (whole := data.in_order().whole()) is not None:
+            rows = self._resident(whole.rows, trained)
             found = self._in_order[id(data)] = data, rows, whole.order
         if found is not None:
             _, rows, listed = found
             # The order of all rows does not matter to sums.
             order = launches.numbered(len(listed)) if len(listed) == len(rows.labels) else launches.listed(listed)
             self._gpu.evaluate(rows, order, len(listed), parts, launches.sums)
-        else:
-            launches.clear()
-            for number in range(len(epoch)):
-                chunk = epoch[number]
-                rows, order = self._gpu.rows(chunk.rows, copy_anew), launches.copied(chunk.order)
-                self._gpu.evaluate(rows, order, len(chunk.order), parts, launches.sums)
-                epoch.done(number)
+            return launches.fetched()
+        launches.clear()
+        for batch in self._stream.batches(data.in_order(), 0):
+            self._gpu.evaluate(batch.rows, launches.copied(batch.order), batch.count, parts, launches.sums)
+            launches.wait()
         return launches.fetched()
 
     def _put(self) -> tuple[Any, ...]:
@@ -219,8 +228,6 @@ class CudaSession:
 
     def _resident(self, rows: CSRRows, trained: bool) -> Any:
         """Return rows in the memory of the GPU: those of the problem stay there, held-out ones until the run ends."""
-        if not isinstance(self.problem.training, InMemoryDataset):
-            return self._gpu.rows(rows, copy_anew)
         try:
             if self._upload is not None:
                 self._upload.result()
@@ -229,6 +236,21 @@ class CudaSession:
             self._upload = None
             release_rows()
             return self._gpu.rows(rows, resident(self.problem) if trained else self._copied)
+
+
+def _is_too_large(training: Dataset, memory: int | None) -> bool:
+    """Return whether rows are copied to the GPU again in every epoch, because they are on disk or too large."""
+    if not isinstance(training, InMemoryDataset):
+        return True
+    limit = memory
+    if limit is None:
+        free = STREAMED if simulated() else cuda.current_context().get_memory_info()[0]
+        limit = int(MOST_OF_MEMORY * free)
+    return bytes_of(training.rows) > limit
+
+
+def _nothing() -> None:
+    pass
 
 
 def _range(plan: EpochPlan, chunk: int) -> tuple[int, int]:
