@@ -87,11 +87,6 @@ def copy_anew(array: Any, make: Callable[[], Any]) -> Any:
     return to_device(make())
 
 
-def copy_pinned(array: Any, make: Callable[[], Any]) -> Any:
-    """Copy an array in pinned memory to the GPU."""
-    return cuda.to_device(make())
-
-
 class CopiedArrays:
     """Arrays that are in the memory of the GPU, by their place in the memory of the host."""
 

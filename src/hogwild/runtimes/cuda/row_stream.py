@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,12 +21,12 @@ from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows, bytes_of
 from hogwild.data.dataset import Chunk, Epoch
 from hogwild.data.random_order import RandomOrder
 from hogwild.data.shuffle import gather
-from hogwild.kernels.cuda_device import copy_pinned
-from hogwild.kernels.cuda_jit import cuda
+from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.problems.on_gpu import ProblemOnGPU
 
 THREADS = 16  # most threads that copy chunks into pinned memory
-AHEAD = 2  # batches on their way: one is copied to the GPU, one into pinned memory
+AHEAD = 3  # batches: one is trained on, one copied to the GPU, and one into pinned memory
+SPARE = 8  # part of an array that is reserved besides, so that a longer one finds room
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,18 +40,52 @@ class Batch:
     end: int  # number of the chunk after the last
 
 
+class BatchMemory:
+    """Memory for one batch: pinned memory of the host, and memory of the GPU."""
+
+    def __init__(self) -> None:
+        self._pinned: dict[str, Any] = {}
+        self._there: dict[int, Any] = {}  # by the address of the pinned memory
+
+    def pinned(self, name: str, size: int, kind: Any) -> Array:
+        """Return pinned memory for an array."""
+        found = self._pinned.get(name)
+        if found is None or len(found) < size or found.dtype != kind:
+            if found is not None:
+                self._there.pop(found.ctypes.data, None)
+            found = self._pinned[name] = cuda.pinned_array(size + size // SPARE, kind)
+        part: Array = found[:size]
+        return part
+
+    def __call__(self, array: Any, make: Callable[[], Any]) -> Any:
+        """Copy an array to the GPU."""
+        made, key = make(), array.ctypes.data
+        if simulated():
+            return cuda.to_device(made)
+        there = self._there.get(key)
+        if there is None or len(there) < len(made) or there.dtype != made.dtype:
+            there = self._there[key] = cuda.device_array(len(made) + len(made) // SPARE, made.dtype)
+        part = there[: len(made)]
+        part.copy_to_device(made)
+        return part
+
+
+_KEPT: list[list[BatchMemory]] = []  # memory of the last stream
+
+
 class RowStream:
     """Chunks of epochs on their way to a GPU. ``most`` is the number of bytes of a batch, of which three are there."""
 
     def __init__(self, gpu: ProblemOnGPU, most: int) -> None:
         self._gpu, self._most = gpu, most
         self._copying = ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0))), "hogwild-stream")
-        self._pinned: list[dict[str, Any]] = [{} for _ in range(AHEAD)]  # memory for batches, in turn
+        # Memory for batches, in turn: that of an earlier stream, because to pin memory takes as long as to copy it.
+        self._memory = _KEPT.pop() if _KEPT else [BatchMemory() for _ in range(AHEAD)]
 
     def close(self) -> None:
-        """End the threads, and release the memory."""
+        """End the threads."""
         self._copying.shutdown()
-        self._pinned = [{} for _ in range(AHEAD)]
+        _KEPT[:] = [self._memory]
 
     def batches(self, epoch: Epoch, chunk: int) -> Iterator[Batch]:
         """Yield batches from a chunk on; a batch is done when the next one is asked for."""
@@ -77,12 +111,13 @@ class RowStream:
         starts = np.cumsum([0, *lengths])
         order = np.concatenate([chunk.order.astype(np.uint32) + np.uint32(start)
                                 for chunk, start in zip(chunks, starts[:-1], strict=True)])  # fmt: skip
-        rows = self._gpu.rows(self._joined([chunk.rows for chunk in chunks], turn), copy_pinned)
+        memory = self._memory[turn]
+        rows = self._gpu.rows(self._joined([chunk.rows for chunk in chunks], memory), memory)
         for number in range(first, end):
             epoch.done(number)
         return Batch(rows, order, 0, len(order), end)
 
-    def _joined(self, pieces: list[CSRRows], turn: int) -> CSRRows:
+    def _joined(self, pieces: list[CSRRows], memory: BatchMemory) -> CSRRows:
         """Copy rows of several chunks into pinned memory."""
         one, offsets = pieces[0], np.cumsum([0, *(piece.nonzeros for piece in pieces)])
         entries = [slice(int(piece.indptr[0]), int(piece.indptr[-1])) for piece in pieces]
@@ -91,26 +126,23 @@ class RowStream:
         weighted = any(piece.weights.size for piece in pieces)
         weights = [piece.weights if piece.weights.size else np.ones(len(piece), np.float32) for piece in pieces]
         copied = {
-            "indptr": self._copied("indptr", [*indptr, offsets[-1:]], turn),
-            "labels": self._copied("labels", [piece.labels for piece in pieces], turn),
-            "weights": self._copied("weights", weights, turn) if weighted else NO_WEIGHTS,
+            "indptr": self._copied("indptr", [*indptr, offsets[-1:]], memory),
+            "labels": self._copied("labels", [piece.labels for piece in pieces], memory),
+            "weights": self._copied("weights", weights, memory) if weighted else NO_WEIGHTS,
         }
         for name in ("indices", "values"):
             arrays = [getattr(piece, name) for piece in pieces]
             parts = [array[part] for array, part in zip(arrays, entries, strict=True)]
-            copied[name] = self._copied(name, parts, turn) if arrays[0].size else arrays[0]
+            copied[name] = self._copied(name, parts, memory) if arrays[0].size else arrays[0]
         return CSRRows(
             copied["indptr"], copied["indices"], copied["values"], copied["labels"], copied["weights"], one.features,
             one.layout,
         )  # fmt: skip
 
-    def _copied(self, name: str, parts: list[Array], turn: int) -> Array:
-        """Copy arrays one after the other into pinned memory, which the batch after the next uses again."""
-        places, kept = np.cumsum([0, *(len(part) for part in parts)]), self._pinned[turn]
-        size = int(places[-1])
-        if name not in kept or len(kept[name]) < size:
-            kept[name] = cuda.pinned_array(size, parts[0].dtype)
-        target: Array = kept[name][:size]
+    def _copied(self, name: str, parts: list[Array], memory: BatchMemory) -> Array:
+        """Copy arrays one after the other into pinned memory."""
+        places = np.cumsum([0, *(len(part) for part in parts)])
+        target = memory.pinned(name, int(places[-1]), parts[0].dtype)
         copies = [self._copying.submit(np.copyto, target[start : start + len(part)], part)
                   for part, start in zip(parts, places, strict=False)]  # fmt: skip
         for copy in copies:
