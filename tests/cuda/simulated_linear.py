@@ -177,7 +177,23 @@ def check_streams(folder: Path) -> None:
     assert run.objective < 1.05 * alone
 
 
+def check_steps_together() -> None:
+    """Rows that take their steps together come as far, and one seed gives the same bits."""
+    for rule in ("sgd", "adagrad", "ftrl", "adam"):
+        problem = Linear(rows_of("sparse"), l2=1e-2)
+        alone = minimise(problem, rule, strategy=Serial(), budget=EPOCHS).objective
+        first, second = (
+            minimise(problem, rule, strategy="synchronous", runtime=Cuda(), budget=EPOCHS) for _ in range(2)
+        )
+        assert first.objective < 1.05 * alone, (rule, first.objective, alone)
+        assert (first.model.weights == second.model.weights).all()
+        assert [record["loss"] for record in first.history] == [record["loss"] for record in second.history]
+
+
 def check_refusals() -> None:
+    X, _ = rows_of("sparse")
+    with pytest.raises(ParameterError, match=r"in step: use runtime=Threads\(\)"):
+        minimise(Linear((X, np.arange(ROWS) % 3)), "sgd", strategy="synchronous", runtime=Cuda(), budget=1)
     with pytest.raises(ParameterError, match=r"runtime=Threads\(\)"):
         minimise(Linear(rows_of("sparse"), l2=0.1), "sdca", runtime=Cuda(), budget=1)
 
@@ -192,6 +208,7 @@ if __name__ == "__main__":
     check_evaluation()
     check_checkpoints(Path(sys.argv[1]))
     check_streams(Path(sys.argv[1]))
+    check_steps_together()
     check_refusals()
     check_parts()
     check_penalties_without_gradients()

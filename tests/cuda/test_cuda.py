@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 from numba import cuda
 
-from hogwild import Averaging, Cuda, Hogwild, HogwildClassifier, HogwildRecommender, Linear, Serial, minimise
+from hogwild import (
+    Averaging,
+    Cuda,
+    Hogwild,
+    HogwildClassifier,
+    HogwildRecommender,
+    Linear,
+    Serial,
+    Synchronous,
+    minimise,
+)
 from hogwild.errors import HogwildError, ParameterError
 
 
@@ -52,6 +62,8 @@ def test_without_a_gpu_that_is_said() -> None:
         ({"strategy": Serial()}, r"use Hogwild\(\)"),
         ({"strategy": Averaging(2)}, r"use Hogwild\(\)"),
         ({"strategy": Hogwild(2)}, "leave out 'workers'"),
+        ({"strategy": Synchronous(2)}, "leave out 'workers'"),
+        ({"strategy": Synchronous(accumulate=2)}, r"use Hogwild\(\)"),
         ({"strategy": Hogwild(buffer=32)}, r"use Hogwild\(\)"),
         ({"count_conflicts": True}, "leave out 'count_conflicts'"),
     ],

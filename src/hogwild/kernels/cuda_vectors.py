@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import functools
 import threading
+from math import floor
 from typing import Any
+
+import numpy as np
 
 from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda, simulated
@@ -56,6 +59,18 @@ def add_each(table: Any, u: Any, changes: Any) -> None:
         cuda.atomic.add(table, (u, c), changes[c])
 
 
+def add_fixed(table: Any, u: Any, changes: Any) -> None:
+    """Add numbers to row ``u`` of a table of whole numbers, whose sums do not depend on the order of additions."""
+    for c in range(NUMBERS):
+        cuda.atomic.add(table, (u, c), np.int64(floor(np.float64(changes[c]) * FIXED + 0.5)))
+
+
+@functools.cache
+def fixed_adder(numbers: int, fixed: float) -> Function:
+    """Return the function that adds the first numbers of a local array to a row, as multiples of ``1 / fixed``."""
+    return bind(_simulated_add_fixed if simulated() else add_fixed, NUMBERS=numbers, FIXED=fixed)
+
+
 @functools.cache
 def row_loader(width: int) -> Function:
     """Return the function that copies a row of ``width`` numbers, a multiple of ``VECTOR``, to a local array."""
@@ -88,6 +103,12 @@ def _simulated_add(table: Any, u: Any, changes: Any) -> None:
     with _ADDING:
         for c in range(NUMBERS):
             table[u, c] += changes[c]
+
+
+def _simulated_add_fixed(table: Any, u: Any, changes: Any) -> None:
+    with _ADDING:
+        for c in range(NUMBERS):
+            table[u, c] += np.int64(floor(np.float64(changes[c]) * FIXED + 0.5))
 
 
 _ADDING = threading.Lock()

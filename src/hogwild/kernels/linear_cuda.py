@@ -14,7 +14,7 @@ from overshooting. The names that are not defined here are bound by :func:`hogwi
 from __future__ import annotations
 
 import functools
-from math import exp
+from math import exp, floor
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,18 @@ from hogwild.kernels.cuda_jit import cuda
 from hogwild.kernels.row_layouts import LAYOUTS
 
 FULL = np.float32(1)
+GRID = 2.0**20  # sums are multiples of 1 / GRID
+FIXED = 2.0**32  # collected changes are multiples of 1 / FIXED
 
 
 def descend(
     indptr: Any, indices: Any, values: Any, labels: Any, weights: Any, order: Any, first: Any, count: Any, rates: Any,
-    rows_a_rate: Any, table: Any, bias: Any, l1: Any, l2: Any, class_weights: Any, parameter: Any, constants: Any,
-    bias_curvature: Any, bias_rate: Any, tilt: Any, sums: Any,
+    rows_a_rate: Any, table: Any, bias: Any, into: Any, into_bias: Any, l1: Any, l2: Any, class_weights: Any,
+    parameter: Any, constants: Any, bias_curvature: Any, bias_rate: Any, tilt: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Descend along the rows ``order[first : first + count]``, and add their losses to ``sums[0]``.
+
+    Changes are added to ``into`` and ``into_bias``: to the parameters themselves, or to memory for a common step.
 
     A row of ``table`` has what a step of a coordinate needs, in one piece of memory: the rule's numbers, the largest
     curvature of the objective along the features of its tier, and n / d, where d of n rows have the coordinate.
@@ -78,12 +82,12 @@ def descend(
                 for n in range(KEPT):
                     if kept_columns[n] >= 0:
                         move(kept, n, g * kept_values[n], rate, l1, l2, constants, in_flight, changes)
-                        add(table, kept_columns[n], changes)
+                        add(into, kept_columns[n], changes)
                 for j in range(start + lane + KEPT * LANES, end, LANES):
                     u = np.int64(column(indices, j, start))
                     load(table, u, kept, KEPT)
                     move(kept, KEPT, g * value(values, j), rate, l1, l2, constants, in_flight, changes)
-                    add(table, u, changes)
+                    add(into, u, changes)
                 if INTERCEPT and lane == 0:
                     before = kept[OWN, 0]
                     step(kept, OWN, g + tilt, rate * bias_rate, np.float32(0), np.float32(0), constants)
@@ -94,12 +98,12 @@ def descend(
             part = damping(moved, pulled, many * bias_curvature, many)
             for c in range(WIDTH):
                 changes[c] = (kept[OWN, c] - seen[c]) * (FULL if WHOLE[c] else part)
-            add(bias, np.int64(0), changes)
+            add(into_bias, np.int64(0), changes)
             for c in range(WIDTH):
                 seen[c] = kept[OWN, c] = bias[0, c]
             moved = pulled = np.float32(0)
     if lane == 0 and total != 0:
-        cuda.atomic.add(sums, 0, total)
+        cuda.atomic.add(sums, 0, on_grid(total))
 
 
 def move(rows: Any, n: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any, in_flight: Any, changes: Any) -> None:
@@ -156,12 +160,37 @@ def evaluate(
             squared += weight * y * y
             rows += 1.0
     if rows > 0:
-        cuda.atomic.add(sums, 0, lost)
-        cuda.atomic.add(sums, 1, weighed)
-        cuda.atomic.add(sums, 2, hits)
-        cuda.atomic.add(sums, 3, labelled)
-        cuda.atomic.add(sums, 4, squared)
+        cuda.atomic.add(sums, 0, on_grid(lost))
+        cuda.atomic.add(sums, 1, on_grid(weighed))
+        cuda.atomic.add(sums, 2, on_grid(hits))
+        cuda.atomic.add(sums, 3, on_grid(labelled))
+        cuda.atomic.add(sums, 4, on_grid(squared))
         cuda.atomic.add(sums, 5, rows)
+
+
+def on_grid(total: float) -> float:
+    """Round a sum, so that sums of such numbers are exact and do not depend on the order of additions."""
+    return floor(total * GRID + 0.5) / GRID
+
+
+def take_step(
+    indptr: Any, indices: Any, order: Any, first: Any, count: Any, table: Any, bias: Any, into: Any, into_bias: Any
+) -> None:
+    """Add the collected changes of the coordinates of rows to the parameters; whoever comes first takes all of one."""
+    lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
+    for k in range(group, count, groups):
+        i = order[first + k]
+        start, end = indptr[i], indptr[i + 1]
+        for j in range(start + lane, end, LANES):
+            u = np.int64(column(indices, j, start))
+            for c in range(NUMBERS):
+                change = cuda.atomic.exch(into, (u, c), 0)
+                if change != 0:
+                    table[u, c] += np.float32(change / FIXED)
+    if cuda.grid(1) == 0:
+        for c in range(NUMBERS):
+            bias[0, c] += np.float32(into_bias[0, c] / FIXED)
+            into_bias[0, c] = 0
 
 
 def same_sign(score: float, y: float) -> float:

@@ -34,6 +34,7 @@ class CoordinateTable:
     # Function that returns the largest curvature of the objective along the features of each feature's tier, and that
     # along the intercept.
     curvatures: Callable[[], tuple[Array, float]]
+    in_step: bool = False  # whether the rows in flight read the same parameters, and take one step together
 
     def put(self, state: State, copied: Copy) -> tuple[Any, ...]:
         """Copy the parameters to the GPU, with the curvature and the share of the penalty of each."""
@@ -44,7 +45,9 @@ class CoordinateTable:
         padded = np.zeros(bias.shape, np.float32)
         padded[:, : state[1].shape[1]] = state[1]
         bias.copy_to_device(padded)
-        return table, bias
+        if not self.in_step:
+            return table, bias, table, bias
+        return table, bias, *(to_device(np.zeros(part.shape, np.int64)) for part in state)
 
     def get(self, parts: tuple[Any, ...], state: State) -> None:
         """Copy the parameters from the GPU."""
@@ -91,7 +94,9 @@ class CoordinateTable:
             "damping": _damping(not rule.adds_up),
             "move": _move(rule, whole, kernels.layout == "dense"),
             "load": cuda_vectors.row_loader(width),
-            "add": cuda_vectors.row_adder(numbers, width),
+            "add": cuda_vectors.fixed_adder(numbers, linear_cuda.FIXED)
+            if self.in_step
+            else cuda_vectors.row_adder(numbers, width),
         }
 
     def _kernel(self, template: Function) -> Any:

@@ -309,15 +309,15 @@ class Linear(RowProblem):
         other._class_weights = self._class_weights
         return other, found.features[:present]
 
-    def on_gpu(self, rule: Rule) -> ProblemOnGPU | None:
+    def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
         """Return the kernels of this problem and a rule on a GPU; None where there are none."""
-        if rule.has_duals or rule.single_worker or rule.step_size != "scheduled":
+        if rule.has_duals or rule.single_worker or rule.step_size != "scheduled" or (in_step and self.n_outputs > 1):
             return None
         from hogwild.problems.coordinate_table import CoordinateTable
         from hogwild.problems.linear_classes_on_gpu import LinearClassesOnGPU
         from hogwild.problems.linear_on_gpu import LinearOnGPU
 
-        table = CoordinateTable(self._kernels, rule, lambda: self._curvatures)
+        table = CoordinateTable(self._kernels, rule, lambda: self._curvatures, in_step)
         return LinearClassesOnGPU(table) if self.n_outputs > 1 else LinearOnGPU(table, self.labels.classes is not None)
 
     def _largest_curvature(self, few: CSRRows) -> float:

@@ -58,7 +58,7 @@ class LinearClassesOnGPU:
         table, kernels = self.table, self.table.kernels
         kernel = cuda_jit.kernel(linear_classes_cuda.descend, **self._parts(rows), **table.kernel_parts)
         kernel[launch_size(self._lanes, kernels.source.n_rows)](
-            *rows.arrays, order, first, count, rates, -(-count // len(rates)), *parts, kernels.outputs,
+            *rows.arrays, order, first, count, rates, -(-count // len(rates)), *parts[:2], kernels.outputs,
             *table.penalties, self._class_weights, float(kernels.loss.parameter), table.constants, *table.intercept,
             sums,
         )  # fmt: skip
@@ -68,7 +68,7 @@ class LinearClassesOnGPU:
         kernels = self.table.kernels
         kernel = cuda_jit.kernel(linear_classes_cuda.evaluate, **self._parts(rows))
         kernel[whole_device()](
-            *rows.arrays, order, count, *parts, kernels.outputs, self._class_weights, float(kernels.loss.parameter),
+            *rows.arrays, order, count, *parts[:2], kernels.outputs, self._class_weights, float(kernels.loss.parameter),
             sums,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Dataset
 from hogwild.kernels import cuda_jit, linear_cuda
 from hogwild.kernels.cuda_device import Copy, DeviceRows, launch_size, whole_device
+from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.problems.coordinate_table import CoordinateTable
 from hogwild.problems.problem import State
 
@@ -53,6 +54,28 @@ class LinearOnGPU:
         self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
     ) -> None:
         """Train on the rows ``order[first : first + count]``, with a step size for each of as many parts of them."""
+        if self.table.in_step:
+            self._descend_in_step(rows, order, first, count, rates, parts, sums)
+        else:
+            self._launch(rows, order, first, count, rates, parts, sums)
+
+    def _descend_in_step(
+        self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
+    ) -> None:
+        """Train on as many rows at a time as are in flight; all of them read the same parameters."""
+        lanes, layout = self._lanes, self.table.kernels.layout
+        size = launch_size(lanes, self.table.kernels.source.n_rows)
+        numbers, together = len(self.table.rule.initial), size[0] * size[1] // lanes
+        step = cuda_jit.kernel(linear_cuda.take_step, **LAYOUTS[layout], LANES=lanes, NUMBERS=numbers)
+        indptr, indices, *_ = rows.arrays
+        for done in range(0, max(1, count), together):
+            rate, some = done * len(rates) // max(1, count), min(together, count - done)
+            self._launch(rows, order, first + done, some, rates[rate : rate + 1], parts, sums)
+            step[size](indptr, indices, order, first + done, some, *parts)
+
+    def _launch(
+        self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
+    ) -> None:
         table, kernels, lanes = self.table, self.table.kernels, self._lanes
         kernel = cuda_jit.kernel(linear_cuda.descend, **self._parts(rows, lanes), **table.kernel_parts, **COPIES)
         kernel[launch_size(lanes, kernels.source.n_rows)](
@@ -65,7 +88,10 @@ class LinearOnGPU:
         lanes, loss = self._lanes, self.table.kernels.loss
         hit = linear_cuda.HITS["signs" if self.classes else "exp" if loss.link == "exp" else "identity"]
         kernel = cuda_jit.kernel(linear_cuda.evaluate, **self._parts(rows, lanes), hit=hit)
-        kernel[whole_device()](*rows.arrays, order, count, *parts, self._class_weights, float(loss.parameter), sums)
+        weights, bias = parts[:2]
+        kernel[whole_device()](
+            *rows.arrays, order, count, weights, bias, self._class_weights, float(loss.parameter), sums
+        )
 
     @property
     def _lanes(self) -> int:

@@ -304,8 +304,12 @@ class RowProblem(Problem):
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """Return the compiled inner loop for a rule and an access policy; if ``alone``, there are no other workers."""
 
-    def on_gpu(self, rule: Rule) -> ProblemOnGPU | None:
-        """Return the kernels of this problem and a rule on a GPU; None where there are none."""
+    def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
+        """Return the kernels of this problem and a rule on a GPU; None where there are none.
+
+        With ``in_step``, the rows in flight read the same parameters and take one step together, and the same seed
+        gives the same bits.
+        """
         return None
 
     @abstractmethod

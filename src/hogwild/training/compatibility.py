@@ -67,7 +67,7 @@ def _pair(job: Job) -> Iterator[Refusal]:
         )
     elif not batches and not runtime.shares_memory:
         yield f"{name} is trained by threads: use runtime=Threads(). Got {runtime!r}."
-    elif not strategy.shares_memory and not (batches and strategy.uses_all_reduce):
+    elif not strategy.shares_memory and not (strategy.uses_all_reduce and (batches or runtime.uses_gpu)):
         yield (
             f"Workers of {type(strategy).__name__} send each other messages: use runtime=Local() or Simulator(). In "
             "one memory there are 'hogwild', and 'averaging' for workers that descend apart and meet once an epoch."
@@ -79,8 +79,13 @@ def _gpu(job: Job) -> Iterator[Refusal]:
     if not job.runtime.uses_gpu:
         return
     strategy = job.strategy
-    if not isinstance(strategy, strategies.Hogwild) or strategy.buffer != "auto":
-        yield f"A GPU trains rows without locks and replicas: use Hogwild(). Got {strategy!r}."
+    alone = isinstance(strategy, strategies.Hogwild) and strategy.buffer == "auto"
+    in_step = isinstance(strategy, strategies.Synchronous) and (strategy.accumulate, strategy.recipe) == (1, None)
+    if not alone and not in_step:
+        yield (
+            "A GPU trains rows without locks and replicas: use Hogwild(), or Synchronous() for rows that take their "
+            f"steps together. Got {strategy!r}."
+        )
     elif strategy.workers is not None:
         yield f"A GPU has as many workers as suit it: leave out 'workers'. Got {strategy!r}."
     if job.options.count_conflicts:

@@ -43,12 +43,11 @@ def run(job: Job) -> Run:
     seed, init, checkpoints, every = options.seed, options.init, job.checkpoints, RecordInterval.parse(options.every)
     budget = job.budget.for_data(problem.data.nonzeros + problem.data.n_features)
     held_out = held_out_for(problem, options.test)
-    cores = strategies.worker_count(strategy)
-    chosen = strategy.workers is not None or job.runtime.delays_workers  # Delayed workers leave their cores to others.
-    chosen = chosen and not rule.has_duals  # Several workers of SDCA need replicas, to lose no change.
+    cores = 1 if job.runtime.uses_gpu else strategies.worker_count(strategy)
+    # Delayed workers leave their cores to others. Several workers of SDCA need replicas, to lose no change.
+    chosen = (strategy.workers is not None or job.runtime.delays_workers) and not rule.has_duals
+    chosen = chosen or job.runtime.uses_gpu
     workers, why = (cores, "") if chosen else useful_workers(cores, problem, rule, strategy, budget)
-    if job.runtime.uses_gpu:
-        cores = workers = 1
     job.runtime.check_workers(workers)
     event_log = EventLog(options.callbacks)
     config = to_jsonable({
@@ -124,7 +123,8 @@ def _session(job: Job, problem: RowProblem, workers: int, seen: ConflictMonitor 
     if job.runtime.uses_gpu:
         from hogwild.runtimes.cuda.session import CudaSession
 
-        return CudaSession(problem, job.rule, job.runtime.device_memory)
+        in_step = isinstance(job.strategy, strategies.Synchronous)
+        return CudaSession(problem, job.rule, job.runtime.device_memory, in_step)
     return Session(problem, job.rule, job.strategy, workers, seen, job.runtime.delay_streams(job.options.seed, workers))
 
 

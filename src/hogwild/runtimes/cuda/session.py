@@ -58,13 +58,14 @@ class CudaSession:
     precision = np.dtype(np.float32)
     workers = 1
 
-    def __init__(self, problem: RowProblem, rule: Rule, memory: int | None = None) -> None:
+    def __init__(self, problem: RowProblem, rule: Rule, memory: int | None = None, in_step: bool = False) -> None:
         check_device()
-        found = problem.on_gpu(rule)
+        found = problem.on_gpu(rule, in_step)
         if found is None:
             raise ParameterError(
-                f"{type(problem).__name__} with {rule!r} does not run on a GPU: use runtime=Threads(). Linear models "
-                "do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam'."
+                f"{type(problem).__name__} with {rule!r} does not run on a GPU{' in step' if in_step else ''}: use "
+                "runtime=Threads(). Linear models do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam', "
+                "and in step those with one output."
             )
         self.problem, self._rule, self._gpu = problem, rule, found
         self.mean: IterateAverage | None = None
