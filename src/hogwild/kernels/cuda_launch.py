@@ -1,4 +1,4 @@
-"""What a launch needs besides rows and parameters: the order of the rows, step sizes, and sums.
+"""Order of the rows, step sizes and sums of a launch, in the memory of a GPU.
 
 A copy or a launch takes tens of microseconds, however small. So the GPU writes random orders itself, and gets all
 numbers of a launch by one copy.

@@ -176,7 +176,7 @@ def on_grid(total: float) -> float:
 def take_step(
     indptr: Any, indices: Any, order: Any, first: Any, count: Any, table: Any, bias: Any, into: Any, into_bias: Any
 ) -> None:
-    """Add the collected changes of the coordinates of rows to the parameters; whoever comes first takes all of one."""
+    """Add the collected changes of the coordinates of rows to the parameters. One thread takes all of a coordinate."""
     lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
     for k in range(group, count, groups):
         i = order[first + k]
