@@ -15,7 +15,7 @@ BENCHMARKS = (
     "startup", "whole_fit", "whole_minimise", "sklearn_suite", "busy", "lost_updates", "parser", "one_core", "roofline",
     "scaling", "convergence", "peers", "modules", "gpu", "large_batch", "synchronous", "messages", "replay",
     "cluster_pays", "scale_out", "ray_calls", "ray_slow_worker", "hosts", "ratings", "real_ratings", "interactions",
-    "sparse_mlp",
+    "sparse_mlp", "cuda_engine",
 )  # fmt: skip
 
 
