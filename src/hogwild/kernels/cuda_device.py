@@ -64,16 +64,34 @@ def to_device(array: Any) -> Any:
         If the GPU's memory is too small.
     """
     array = np.ascontiguousarray(array)
+    small = simulated() or array.nbytes < DIRECT
+    return _unless_full(array.nbytes, lambda: cuda.to_device(array) if small else staging().copy(array))
+
+
+def device_array(shape: int | tuple[int, ...], kind: Any) -> Any:
+    """Return an array in the memory of the GPU, whose contents are arbitrary.
+
+    Raises
+    ------
+    DeviceError
+        If the GPU's memory is too small.
+    """
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    return _unless_full(size, lambda: cuda.device_array(shape, kind))
+
+
+def _unless_full(size: int, make: Callable[[], Any]) -> Any:
+    """Return what a function makes, and raise ``DeviceError`` if the GPU has too little memory."""
     if simulated():
-        return cuda.to_device(array)
+        return make()
     from numba.cuda.cudadrv.driver import CudaAPIError
 
     try:
-        return cuda.to_device(array) if array.nbytes < DIRECT else staging().copy(array)
+        return make()
     except (CudaAPIError, MemoryError) as error:
         free, total = cuda.current_context().get_memory_info()
         raise DeviceError(
-            f"An array of {array.nbytes / 2**30:.2f} GiB does not fit into the GPU's memory: {free / 2**30:.1f} of "
+            f"An array of {size / 2**30:.2f} GiB does not fit into the GPU's memory: {free / 2**30:.1f} of "
             f"{total / 2**30:.1f} GiB are free ({error})."
         ) from None
 

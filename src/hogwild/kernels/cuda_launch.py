@@ -14,7 +14,7 @@ import numpy as np
 
 from hogwild.data.random_order import CONSTANTS, RandomOrder, permuted_number
 from hogwild.kernels import cuda_jit
-from hogwild.kernels.cuda_device import to_device, whole_device
+from hogwild.kernels.cuda_device import device_array, to_device, whole_device
 from hogwild.kernels.cuda_jit import cuda
 
 STEPS = 16  # step sizes of a launch
@@ -42,7 +42,7 @@ class LaunchBuffer:
     def __init__(self, n_sums: int, rows: int) -> None:
         self._numbers = np.zeros(CONSTANTS + STEPS // 2, np.uint64)
         self._there = to_device(self._numbers)
-        self._order = cuda.device_array(max(1, rows), np.uint32)
+        self._order = device_array(max(1, rows), np.uint32)
         self._fetched = np.zeros(n_sums)
         self.steps = self._there[CONSTANTS:].view(np.float32)
         self.sums = to_device(self._fetched)
@@ -90,5 +90,5 @@ class LaunchBuffer:
 
     def _room(self, count: int) -> Any:
         if len(self._order) < count:
-            self._order = cuda.device_array(count, np.uint32)
+            self._order = device_array(count, np.uint32)
         return self._order

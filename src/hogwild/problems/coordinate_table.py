@@ -18,8 +18,7 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.jit import Function, bind
 from hogwild.kernels import cuda_jit, cuda_vectors, linear, linear_cuda
-from hogwild.kernels.cuda_device import Copy, to_device, whole_device
-from hogwild.kernels.cuda_jit import cuda
+from hogwild.kernels.cuda_device import Copy, device_array, to_device, whole_device
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
@@ -38,7 +37,7 @@ class CoordinateTable:
 
     def put(self, state: State, copied: Copy) -> tuple[Any, ...]:
         """Copy the parameters to the GPU, with the curvature and the share of the penalty of each."""
-        table, bias = (cuda.device_array((len(part), self.width), np.float32) for part in state)
+        table, bias = (device_array((len(part), self.width), np.float32) for part in state)
         columns, (curvatures, _), shares = to_device(state[0]), self.curvatures(), self.kernels.shares()
         constants = (copied(array, partial(np.asarray, array)) for array in (curvatures, shares))
         self._kernel(linear_cuda.fill_table)[whole_device()](table, columns, self.kernels.outputs, *constants)
@@ -51,7 +50,7 @@ class CoordinateTable:
 
     def get(self, parts: tuple[Any, ...], state: State) -> None:
         """Copy the parameters from the GPU."""
-        columns = cuda.device_array(state[0].shape, np.float32)
+        columns = device_array(state[0].shape, np.float32)
         self._kernel(linear_cuda.read_table)[whole_device()](parts[0], columns)
         columns.copy_to_host(state[0])
         state[1][:] = parts[1].copy_to_host()[:, : state[1].shape[1]]

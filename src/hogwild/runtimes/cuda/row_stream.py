@@ -21,6 +21,7 @@ from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows, bytes_of
 from hogwild.data.dataset import Chunk, Epoch
 from hogwild.data.random_order import RandomOrder
 from hogwild.data.shuffle import gather
+from hogwild.kernels.cuda_device import device_array
 from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.problems.on_gpu import ProblemOnGPU
 
@@ -64,7 +65,7 @@ class BatchMemory:
             return cuda.to_device(made)
         there = self._there.get(key)
         if there is None or len(there) < len(made) or there.dtype != made.dtype:
-            there = self._there[key] = cuda.device_array(len(made) + len(made) // SPARE, made.dtype)
+            there = self._there[key] = device_array(len(made) + len(made) // SPARE, made.dtype)
         part = there[: len(made)]
         part.copy_to_device(made)
         return part
