@@ -51,7 +51,7 @@ class Runtime:
 
     @property
     def device_memory(self) -> int | None:
-        """Largest number of bytes that rows take on a GPU; None: most of what is free."""
+        """Largest number of bytes that rows take on a GPU; None: most of its memory."""
         return None
 
     @property

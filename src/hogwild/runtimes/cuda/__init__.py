@@ -19,7 +19,7 @@ class Cuda(Runtime):
     ----------
     memory : int or str, optional
         Largest memory for rows on the GPU, in bytes or as a string such as "8GiB". Larger data is copied to the GPU in
-        every epoch, some rows at a time, while others are trained on. None is most of the memory that is free.
+        every epoch, some rows at a time, while others are trained on. None is most of the memory.
 
     Examples
     --------
@@ -34,5 +34,5 @@ class Cuda(Runtime):
 
     @property
     def device_memory(self) -> int | None:
-        """Largest number of bytes that rows take on a GPU; None: most of what is free."""
+        """Largest number of bytes that rows take on a GPU; None: most of its memory."""
         return None if self.memory is None else parse_size(self.memory)

@@ -31,11 +31,9 @@ SpreadRates = Callable[[int, int, int], Array]
 """Step sizes of equal parts of the next updates: (updates before, their number, parts) -> an array."""
 
 ROWS_OF_A_LAUNCH = 2**20  # rows after which the clock and Ctrl-C are looked at
-
-
 STREAMED = 2**27  # bytes of a batch of rows that do not stay on the GPU
 BATCHES = 4  # batches there, with what the driver releases late
-MOST_OF_MEMORY = 0.8  # of the free memory, for rows that stay
+MOST_OF_MEMORY = 0.8  # of the GPU's memory, for rows that stay
 MOST_RESERVED = 2**26  # rows for whose order memory is reserved before the first launch
 
 _COMPILED: set[Hashable] = set()  # keys of problems on a GPU whose kernels are compiled
@@ -243,11 +241,10 @@ def _is_too_large(training: Dataset, memory: int | None) -> bool:
     """Return whether rows are copied to the GPU again in every epoch, because they are on disk or too large."""
     if not isinstance(training, InMemoryDataset):
         return True
-    limit = memory
-    if limit is None:
-        free = STREAMED if simulated() else cuda.current_context().get_memory_info()[0]
-        limit = int(MOST_OF_MEMORY * free)
-    return bytes_of(training.rows) > limit
+    if memory is None:
+        total = STREAMED if simulated() else cuda.current_context().get_memory_info()[1]
+        memory = int(MOST_OF_MEMORY * total)
+    return bytes_of(training.rows) > memory
 
 
 def _nothing() -> None:
