@@ -77,6 +77,7 @@ class Coordinator:
         self.holding: set[str] = set()  # Workers that hold parameters.
         self.known: Floats = config.start  # Latest parameters that the coordinator has collected.
         self.ready: set[str] = set()  # Nodes that have reported that they are ready.
+        self.training: set[str] = set()  # Workers among them that have not ended; they share the terms that are left.
         self.running = {worker(k) for k in range(config.workers) if k not in config.late} | set(self.servers)
         self.begun = False
         self.drawn = dict.fromkeys(range(config.workers), 0)  # Terms drawn from each shard.
@@ -168,8 +169,7 @@ class Coordinator:
             yield from self._progress(body)
         elif isinstance(body, TermsRequest):
             if not self.reason:  # Otherwise the worker gets a Stop.
-                members = sum(name not in self.stopped for name in self._workers(self.ready))
-                yield Send(sender, TermsReply(self.terms, max(1, members)))
+                yield Send(sender, TermsReply(self.terms, max(1, len(self.training))))
         elif isinstance(body, ParametersReply):
             yield from self._replied(sender, body)
         elif isinstance(body, ViewState) and self.views is not None:
@@ -177,6 +177,7 @@ class Coordinator:
                 yield from self._go_on(self.views)
         elif isinstance(body, Stopped):
             self.stopped[sender] = {**self.stopped.get(sender, {}), **body.counts}
+            self.training.discard(sender)
             yield from self._ask_last()
 
     # Membership.
@@ -185,6 +186,8 @@ class Coordinator:
         self.ready.add(name)
         self.running.add(name)
         self.stopped.pop(name, None)  # The report of an earlier incarnation is void.
+        if is_worker(name):
+            self.training.add(name)
         if not self.begun:
             if self.running <= self.ready and any(is_worker(name) for name in self.running):
                 yield from self._begin()
@@ -262,6 +265,7 @@ class Coordinator:
             return
         self.running.discard(name)
         self.ready.discard(name)
+        self.training.discard(name)
         self.holding.discard(name)
         yield Emit("lost", {"node": name})
         if not self.begun:
