@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from hogwild.messaging.compiled_job import CompiledJob
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.node import Role
 from hogwild.messaging.protocol import Train, Trained
@@ -106,6 +107,8 @@ class MessageJob:
     # Callback with a complete snapshot, called when every node has contributed its part.
     save: Callable[[dict[str, Any]], None] | None = None
     resumed: dict[str, Any] | None = None  # A snapshot from which the run resumes.
+    # The same run for a compiled event loop; None where there is none for it.
+    compiled: CompiledJob | None = None
 
 
 @dataclass(slots=True)

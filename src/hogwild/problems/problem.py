@@ -312,6 +312,10 @@ class RowProblem(Problem):
         """
         return None
 
+    def event_loop(self, rule: Rule) -> BoundEventLoop | None:
+        """Return the event loop that is compiled with the descent of a rule, for simulators; None where there is none."""
+        return None
+
     @abstractmethod
     def sync_buffer(self, access: str) -> NDArray[Any]:
         """Return the locks or the turns of an access policy."""
@@ -408,6 +412,19 @@ def mean_squared_norm(rows: CSRRows) -> float:
 def is_strength(value: object) -> bool:
     """Return whether a value is a finite number of at least 0."""
     return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) < float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundEventLoop:
+    """Compiled event loop of a simulated parameter server, :func:`hogwild.kernels.simulation.loop.simulate`."""
+
+    build: Callable[[], Any]
+    rest: tuple[Any, ...]  # The arguments of the descent after the parameters.
+
+    @property
+    def kernel(self) -> Any:
+        """The compiled loop."""
+        return self.build()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

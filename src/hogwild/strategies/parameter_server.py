@@ -10,6 +10,7 @@ from hogwild import delays
 from hogwild.delays import Always, Delay
 from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
+from hogwild.messaging.compiled_job import PlainServer
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.node import Role
 from hogwild.registry import invalid_parameter
@@ -195,13 +196,32 @@ class ParameterServer(Strategy):
         free = self.push_every == "auto" and self.pull_every is None and self.controlled is None
         return replace(self, push_every=updates) if free else self
 
-    def roles(self, config: RunConfig) -> Roles:
-        """Return functions that make the roles of a coordinator, the servers and the workers."""
+    def plain_server(self, config: RunConfig) -> PlainServer | None:
+        """Return the strategy as a plain parameter server; None with several servers or with options that it lacks."""
+        plain = (self.shards, self.controlled, self.correction, self.compression) == (1, None, None, None)
+        if not plain or self.within is not None or config.resident:
+            return None
+        return PlainServer(
+            self.interval, self.pushes_a_pull, self._run_ahead(config), self._bound_at_pull, self._takes_mean,
+            self.bounded,
+        )  # fmt: skip
+
+    @property
+    def _bound_at_pull(self) -> int | None:
         # Each push after a pull makes the parameters of the worker one clock older. The bound must hold for the last
         # push.
-        bound = None if self.bound is None else self.bound - (self.pushes_a_pull - 1)
-        controlled = self.controlled
-        mean = (self.combine or ("mean" if self.bounded else "sum")) == "mean"
+        return None if self.bound is None else self.bound - (self.pushes_a_pull - 1)
+
+    @property
+    def _takes_mean(self) -> bool:
+        return (self.combine or ("mean" if self.bounded else "sum")) == "mean"
+
+    def _run_ahead(self, config: RunConfig) -> int:
+        return config.run_ahead if self.staleness is None else 0
+
+    def roles(self, config: RunConfig) -> Roles:
+        """Return functions that make the roles of a coordinator, the servers and the workers."""
+        bound, controlled, mean = self._bound_at_pull, self.controlled, self._takes_mean
         parts, correction = parts_of(config.size, self.shards), delay_correction.named(self.correction)
         return server_roles(
             config,
@@ -220,6 +240,6 @@ class ParameterServer(Strategy):
             return ResidentWorker(config, parts, push_every=self.interval, run_ahead=config.run_ahead)
         return ParameterServerWorker(
             config, parts, push_every=self.interval, pull_every=self.pushes_a_pull, rounds=self.bounded,
-            run_ahead=config.run_ahead if self.staleness is None else 0,
+            run_ahead=self._run_ahead(config),
             compression=compressions.named(self.compression),
         )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hogwild.errors import ParameterError
 from hogwild.machine import usable_cores
+from hogwild.messaging.compiled_job import PlainServer
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.node import Role
 from hogwild.registry import invalid_parameter
@@ -147,6 +148,10 @@ class Strategy:
             f"The strategy {self!r} has its workers in one memory: use runtime=Threads(), or a strategy by messages "
             "such as ParameterServer()."
         )
+
+    def plain_server(self, config: RunConfig) -> PlainServer | None:
+        """Return the strategy as a plain parameter server, which simulators have compiled; None if it is not one."""
+        return None
 
     # Properties of strategies for large minibatches.
 

@@ -13,6 +13,7 @@ import numpy as np
 from hogwild.errors import CheckpointError, DivergedError, ParameterError, WorkerError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import EMA
+from hogwild.messaging.compiled_job import CompiledJob, CompiledRows
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import LocalTrainer, MessageJob, Outcome, RunConfig
 from hogwild.messaging.messages import worker
@@ -137,6 +138,7 @@ class LocalTask:
     read: Callable[[Floats], Parameters]  # from the vector that nodes exchange to the parameters of the model
     cores: int = 1  # cores that train each burst together
     resident: bool = False  # whether trainers keep their parameters between bursts
+    compiled_rows: CompiledRows | None = None  # the rows for a compiled event loop of a simulator, if there is one
 
 
 def run_message_strategy(
@@ -249,9 +251,16 @@ def _play(
         message_job = MessageJob(
             config, job.strategy.roles(config), task.make_trainer, task.measure, emit, config.seed,
             lambda: bool(interrupt.pressed), task.cores, keeper.save if config.saves else None, keeper.found,
+            _compiled(task, job.strategy, config),
         )  # fmt: skip
         outcome = job.runtime.play(message_job)
     return replace(outcome, seconds=earlier + outcome.seconds)
+
+
+def _compiled(task: LocalTask, strategy: Strategy, config: RunConfig) -> CompiledJob | None:
+    """Return the run for a compiled event loop; None if the strategy, the task or the trainers have none."""
+    server, rows = strategy.plain_server(config), task.compiled_rows
+    return None if server is None or rows is None else CompiledJob(server, rows)
 
 
 def _time_of(outcome: Outcome, runtime: Runtime) -> dict[str, float]:

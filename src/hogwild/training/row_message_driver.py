@@ -23,6 +23,7 @@ from hogwild.run import Run, WarmStart
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.burst_loops import NodeCores, cores_of
 from hogwild.training.change_weights import change_weights
+from hogwild.training.compiled_rows import SimulatedRows
 from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval, simulated_interval
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import sampled_rows
@@ -73,7 +74,7 @@ def run(job: Job) -> Run:
         def make_task(scale: float, weights: Floats | None = None) -> LocalTask:
             return task_of_rows(
                 trained, problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, start,
-                cores, scale, weights, weights is not None and _keeps_parameters(job), samples,
+                cores, scale, weights, weights is not None and _keeps_parameters(job), samples, runtime.simulated_time,
             )  # fmt: skip
 
         job, weights = _with_interval(job, trained.problem, make_task, start, keeper, event_log)
@@ -188,7 +189,7 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
 def task_of_rows(
     trained: RenumberedProblem, original: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int,
     workers: int, shuffle: bool, held_out: Dataset | None, start: State, cores: NodeCores | None = None, scale: float =
-    1.0, weights: Floats | None = None, resident: bool = False, samples: bool = False,
+    1.0, weights: Floats | None = None, resident: bool = False, samples: bool = False, simulated: bool = False,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
 
@@ -213,9 +214,11 @@ def task_of_rows(
         return RowTrainer(rows, weights, cores)
 
     each = 1 if cores is None else cores.workers
+    plain = simulated and cores is None and weights is None  # Others weigh changes, or train on real threads.
     return LocalTask(
-        frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, evaluation, read, each, resident
-    )
+        frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, evaluation, read, each, resident,
+        SimulatedRows.of(rows) if plain else None,
+    )  # fmt: skip
 
 
 @dataclass(eq=False)

@@ -107,6 +107,14 @@ class InMemoryOrder:
         found = self._epoch(epoch)
         return Chunk(found.whole.rows, found.shard(shard, shards)[place : place + most])
 
+    def whole(self, epoch: int) -> EpochPlan:
+        """Return the order of all rows in an epoch."""
+        return self._epoch(epoch).whole
+
+    def shard(self, shard: int, shards: int, epoch: int) -> Array:
+        """Return the rows of a shard in an epoch."""
+        return self._epoch(epoch).shard(shard, shards)
+
     def _epoch(self, number: int) -> _WholeEpoch:
         with self._lock:
             if number not in self._epochs:

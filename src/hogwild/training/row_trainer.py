@@ -61,7 +61,7 @@ class RowSource:
             raise ParameterError("The rule 'sequential' works alone, on one machine: use the rule 'sgd'.")
         if self.workers > (rows := self.problem.data.n_rows):
             raise ParameterError(f"There are {self.workers:,} workers and {rows:,} rows: use no more than those.")
-        assert self._order  # Clear errors come before the processes of workers.
+        assert self.order  # Clear errors come before the processes of workers.
 
     def __reduce__(self) -> tuple[type[RowSource], tuple[object, ...]]:
         """Pickle without the caches: another process computes its own."""
@@ -69,7 +69,8 @@ class RowSource:
         return type(self), given
 
     @cached_property
-    def _order(self) -> RowOrder:
+    def order(self) -> RowOrder:
+        """The rows of each worker in each epoch."""
         return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
 
     @property
@@ -83,7 +84,7 @@ class RowSource:
         Rows on disk are read when they are needed, and released after that.
         """
         (shard, shards), rows = train.shard, self.problem.data.n_rows
-        size = self._order.size(shard, shards)
+        size = self.order.size(shard, shards)
         if size == 0:
             raise ParameterError(f"There are {shards:,} shards and {rows:,} rows: use no more workers than rows.")
         return self._read(train, size)
@@ -92,7 +93,7 @@ class RowSource:
         first, left = train.first, train.terms
         while left:
             epoch, place = divmod(first, size)
-            chunk = self._order.chunk(*train.shard, epoch, place, min(left, size - place))
+            chunk = self.order.chunk(*train.shard, epoch, place, min(left, size - place))
             yield chunk
             first, left = first + len(chunk.order), left - len(chunk.order)
 
@@ -100,7 +101,7 @@ class RowSource:
         """Return the step sizes of the terms of a burst."""
         if train.spent > 0:
             updates = train.progress + train.stride * np.arange(train.terms, dtype=np.float64)
-            rates = self._rates(updates, train.spent)
+            rates = self.step_sizes(updates, train.spent)
         else:
             rates = self.rates(train.progress, train.terms, train.stride)
         return rates if train.scale == 1.0 else (train.scale * rates).astype(rates.dtype)
@@ -114,7 +115,7 @@ class RowSource:
         last = first + stride * (terms - 1)
         if last >= SPAN:
             alike = self.problem.updates_per_step
-            rates = self._rates(progress + stride * np.arange(0, terms, alike, dtype=np.float64))
+            rates = self.step_sizes(progress + stride * np.arange(0, terms, alike, dtype=np.float64))
             return np.repeat(rates, alike)[:terms] if alike > 1 else rates
         some: Floats = self._table(block)[first : last + 1 : stride]
         return some if stride == 1 or terms == 1 else some.copy()
@@ -126,14 +127,15 @@ class RowSource:
         """
         found = self._tables.get(block)
         if found is None:
-            found = self._rates(np.arange(block * SPAN, (block + 1) * SPAN, dtype=np.float64))
+            found = self.step_sizes(np.arange(block * SPAN, (block + 1) * SPAN, dtype=np.float64))
             with self._lock:
                 self._tables[block] = found
                 if len(self._tables) > FEW_TABLES:
                     self._tables.popitem(last=False)
         return found
 
-    def _rates(self, updates: Floats, spent: float = 0.0) -> Floats:
+    def step_sizes(self, updates: Floats, spent: float = 0.0) -> Floats:
+        """Return the step sizes after given numbers of updates of all workers."""
         rows = self.problem.data.n_rows
         fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(len(updates))
         fraction = np.maximum(fraction, min(spent, LAST))

@@ -47,11 +47,11 @@ from hogwild.runtimes.messaging.snapshot_collector import (
     with_trainer_state,
 )
 from hogwild.runtimes.simulator.memory_accounting import held_bytes
+from hogwild.runtimes.simulator.retransmission import retransmission_timeout
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator import Simulator
 
-RESEND = 4.0  # retransmission timeout, as a multiple of the longest expected round trip
 CHECK_EVERY = 256  # events between two checks for Ctrl-C
 
 
@@ -101,7 +101,8 @@ class EventLoop:
         self._simulates_handling = self._replay is not None or runtime.handling_time != Always(0.0)
         self._handled: dict[str, int] = defaultdict(int)
         self._queues: dict[tuple[str, int], deque[Event]] = {}  # unhandled events of each busy node
-        self._resend_timeout = self._retransmission_timeout()
+        recorded = None if self._replay is None else self._replay.longest()
+        self._resend_timeout = retransmission_timeout(runtime, job, recorded)
 
     def play(self) -> Outcome:
         """Run until a node finishes the run, or until the queue of events is empty; return the outcome."""
@@ -338,23 +339,7 @@ class EventLoop:
             if fault.at >= self.now:  # a resumed run skips the crashes before its snapshot
                 self._schedule(fault.at, "", 0, ("crash", fault))
 
-    # Retransmission timeout and outcome
-
-    def _retransmission_timeout(self) -> float:
-        """Return the retransmission timeout, in seconds.
-
-        The timeout exceeds every expected round trip. A needless retransmission costs handling time, for which other
-        messages wait.
-        """
-        link, trial = self.runtime.link, np.random.default_rng(0)
-        if self._replay is not None:
-            longest, handling = self._replay.longest()
-        else:
-            longest = max(named(link.latency).draw(trial, 0, k) for k in range(32))
-            handling = max(self._handling.draw(trial, 0, k) for k in range(32))
-        # All nodes may send to the same node at once, which handles them in turn and answers over one uplink.
-        queue = (handling + self.job.config.start.nbytes / link.bandwidth) * len(self.job.roles)
-        return float(RESEND * 2 * (longest * (10 if link.reordering else 1) + queue) + 1e-3)
+    # Outcome
 
     def _end(self, values: Floats | None, reason: str, figures: dict[str, Any]) -> None:
         for name in self.incarnations:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.kernels.simulation.tables import FIRST_WORKER, NUMBER_BYTES, Tables
 from hogwild.messaging.deltas import SparseDelta
 from hogwild.messaging.messages import Begin, ParametersReply, PullReply, ViewState
-from hogwild.messaging.node import Node
+from hogwild.messaging.node import Node, Role
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.messaging.snapshot import SnapshottingNode
 from hogwild.strategies.roles.exchanges import AverageExchange, SumExchange
@@ -27,12 +28,43 @@ def held_bytes(nodes: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
     once: dict[int, int] = {}
     apart = 0
     for node in nodes:
-        held = (value for name, value in vars(node.role).items() if name not in FIGURES)
-        for array in _arrays(held, depth=3):
+        for array in _arrays(_held(node.role), depth=3):
             owner = array if array.base is None else array.base
             once[id(owner)] = getattr(owner, "nbytes", array.nbytes)
             apart += array.nbytes
     return sum(once.values()), apart
+
+
+def held_bytes_of_tables(t: Tables, coordinator: Role) -> tuple[int, int]:
+    """Return the bytes that the nodes of a compiled simulation would hold as roles, as :func:`held_bytes` does.
+
+    Nodes that have pulled the same version share its array.
+    """
+    run, nodes = t.run[0], t.nodes[FIRST_WORKER:]
+    whole = 4 * int(run["size"])
+    pulled, arrived = nodes["version"][nodes["version"] >= 0], nodes["reply_version"][nodes["replied"] > 0]
+    held = [run["version"], *([run["answer_version"]] if run["answer_version"] >= 0 else [])]
+    versions = len(np.unique(np.concatenate([pulled, arrived, held])))
+    own = int(nodes["fresh"].sum())
+    unseen = _unseen_bytes(t, nodes)
+    once = whole * (versions + own) + unseen
+    at_coordinator = sum(array.nbytes for array in _arrays(_held(coordinator), depth=3))
+    return once, whole * (1 + len(nodes) + len(pulled) + len(arrived)) + unseen + at_coordinator
+
+
+def _unseen_bytes(t: Tables, nodes: Any) -> int:
+    total, whole = 0, 4 * int(t.run[0]["size"])
+    for first in nodes["unseen_first"][nodes["unseen"] > 0].tolist():
+        change = first
+        while change >= 0:
+            found = t.changes[change]
+            total += min(NUMBER_BYTES * int(found["count"]), whole)
+            change = int(found["following"])
+    return total
+
+
+def _held(role: Role) -> Iterable[Any]:
+    return (value for name, value in vars(role).items() if name not in FIGURES)
 
 
 def _arrays(things: Iterable[Any], depth: int) -> Iterable[np.ndarray]:

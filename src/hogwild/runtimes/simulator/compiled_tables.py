@@ -1,0 +1,182 @@
+"""Tables of a compiled simulation: their first contents, and more room in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hogwild.delays import Always, Delay, DelayOption, Slowed, named, per_worker
+from hogwild.kernels.simulation import tables
+from hogwild.kernels.simulation.random_durations import addresses, as_numbers
+from hogwild.kernels.simulation.tables import BLOCK, FIRST_WORKER, STARTED, Tables
+from hogwild.messaging.compiled_job import CompiledJob
+from hogwild.messaging.job import MessageJob
+from hogwild.runtimes.simulator.retransmission import retransmission_timeout
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.simulator import Simulator
+
+FEW_EPOCHS = 4  # number of epochs whose order of rows is in the tables
+FIRST_RATES = 2**14  # number of step sizes that are computed first
+
+
+def split(delay: Delay) -> tuple[tuple[int, float, float] | None, dict[int, float]]:
+    """Return a distribution as numbers, and the factors of slow workers; None for one that is not compiled."""
+    if isinstance(delay, Slowed):
+        return as_numbers(named(delay.usual)), dict(delay.times)
+    return as_numbers(delay), {}
+
+
+def constant_delays(delay: DelayOption, workers: int) -> list[float] | None:
+    """Return the seconds that each worker waits with an update; None if they are random."""
+    given = per_worker(delay)
+    each = [given.get(number, Always(0.0)) if isinstance(given, dict) else given for number in range(workers)]
+    return [found.seconds for found in each if isinstance(found, Always)] if _all_constant(each) else None
+
+
+def _all_constant(delays: list[Delay]) -> bool:
+    return all(isinstance(found, Always) for found in delays)
+
+
+def parameter_bytes(workers: int, size: int) -> int:
+    """Return the bytes of the parameters of all nodes: a worker has a slot for those that it pulls beside its own."""
+    return 4 * size * (2 * workers + FIRST_WORKER)
+
+
+def new_tables(
+    runtime: Simulator, job: MessageJob, compiled: CompiledJob, names: list[str],
+    streams: tuple[np.random.Generator, np.random.Generator],
+) -> Tables:  # fmt: skip
+    """Return the tables of a run that is about to start."""
+    start = compiled.rows.table(job.config.start)
+    nodes, size, server = len(names), start.size, compiled.server
+    values = np.empty((2 * (nodes - FIRST_WORKER) + FIRST_WORKER, *start.shape), np.float32)
+    values[:FIRST_WORKER] = start
+    rows, longest = len(compiled.rows.data[0]) - 1, compiled.rows.longest
+    few = max(1, rows // job.config.workers)
+    most = min(server.push_every * longest, len(start) - 1) + 1  # features that a burst touches, with the intercept
+    clocks = 2 if server.bound is None else job.config.quota // server.push_every + 3
+    found = Tables(
+        run=np.zeros(1, tables.RUN),
+        nodes=_nodes(runtime, job, names),
+        channels=_channels(nodes),
+        messages=np.zeros(8 * nodes, tables.MESSAGE),
+        events=np.zeros(16 * nodes, tables.EVENT),
+        changes=np.zeros(4 * nodes, tables.CHANGE),
+        **_blocks(nodes + 2 * _blocks_of(most * start.shape[1])),
+        commands=np.zeros(2 * nodes + 8, tables.COMMAND),
+        traffic=np.zeros(len(tables.MESSAGE_NAMES), tables.TRAFFIC),
+        values=values,
+        flat=values.reshape(len(values), size),
+        delays=np.zeros((max(2**16, 4 * nodes), 2), np.int64),
+        lags=np.zeros((server.bound or 0) + 2, np.int64),
+        clocks=np.zeros(clocks, np.int64),
+        waiting=np.zeros(nodes, np.int32),
+        peers=np.zeros((2, nodes + 1), np.int32),
+        rates=compiled.rows.rates(0, FIRST_RATES),
+        burst_rates=np.zeros(server.push_every, np.float32),
+        orders=np.zeros((max(FEW_EPOCHS, server.push_every // few + 2), rows), compiled.rows.order(0).dtype),
+        epochs=np.full(max(FEW_EPOCHS, server.push_every // few + 2), -1, np.int64),
+        stamps=np.zeros(len(start), np.int64),
+        touched=np.zeros(most, np.int64),
+        before=np.zeros((most, start.shape[1]), np.float32),
+        bits=np.stack([addresses(stream) for stream in streams]),
+    )
+    _set_options(found.run[0], runtime, job, compiled, start, nodes)
+    found.run["rows"], found.run["most_blocks"] = rows, _blocks_of(most * start.shape[1])
+    for node in range(nodes):
+        found.events[node] = 0.0, node + 1, 0, 0, STARTED, node
+    found.run["queued"] = found.run["count"] = nodes
+    return found
+
+
+def _blocks_of(numbers: int) -> int:
+    return -(-numbers // BLOCK)
+
+
+def _blocks(count: int) -> dict[str, Any]:
+    return {
+        "block_numbers": np.zeros((count, BLOCK), np.uint32), "block_values": np.zeros((count, BLOCK), np.float32),
+        "block_following": np.zeros(count, np.int32),
+    }  # fmt: skip
+
+
+def _nodes(runtime: Simulator, job: MessageJob, names: list[str]) -> Any:
+    found = np.zeros(len(names), tables.NODE)
+    for field in ("unseen_first", "unseen_last", "change", "pending", "version", "pull_clock", "asked_at", "waits"):
+        found[field] = -1
+    found["by_name"] = np.argsort(np.array(names), kind="stable")
+    workers = np.arange(job.config.workers)
+    found["slot"][FIRST_WORKER:] = FIRST_WORKER + 2 * workers
+    found["spare"][FIRST_WORKER:] = FIRST_WORKER + 2 * workers + 1
+    found["factor"] = found["latency_factor"] = 1.0
+    for field, delay in (("factor", runtime.compute_time), ("latency_factor", runtime.link.latency)):
+        for number, factor in split(named(delay))[1].items():
+            if number < job.config.workers:
+                found[field][FIRST_WORKER + number] = factor
+    found["delay"][FIRST_WORKER:] = constant_delays(runtime.delay, job.config.workers)
+    return found
+
+
+def _channels(nodes: int) -> Any:
+    found = np.zeros(4 * nodes, tables.CHANNEL)
+    found["first"] = found["last"] = found["awaited"] = -1
+    everyone = np.arange(nodes)
+    for place, hub in ((0, tables.COORDINATOR), (2, tables.SERVER)):
+        towards, away = (found[(place + k) * nodes : (place + k + 1) * nodes] for k in (0, 1))
+        towards["sender"], towards["receiver"] = everyone, hub
+        away["sender"], away["receiver"] = hub, everyone
+    return found
+
+
+def _set_options(
+    run: Any, runtime: Simulator, job: MessageJob, compiled: CompiledJob, start: Any, nodes: int
+) -> None:
+    config, link, server = job.config, runtime.link, compiled.server
+    options = {
+        "workers": config.workers, "size": start.size, "features": len(start) - 1, "width": start.shape[1],
+        "epoch": config.epoch, "goal": config.goal, "quota": config.quota, "window": config.window,
+        "patience": retransmission_timeout(runtime, job), "push_every": server.push_every,
+        "pull_every": server.pull_every, "run_ahead": server.run_ahead,
+        "bound": -1 if server.bound is None else server.bound, "mean": server.mean, "rounds": server.rounds,
+        "bandwidth": link.bandwidth, "loss": link.loss, "duplication": link.duplication,
+        "reordering": link.reordering, "span": compiled.rows.span, "alike": compiled.rows.alike,
+        "loss_limit": config.loss_limit, "step": np.nan, "answered_at": -1, "training_workers": 1,
+    }  # fmt: skip
+    for name, value in options.items():
+        run[name] = value
+    for name in ("free_message", "free_change", "free_block", "request", "open", "training"):
+        run[name] = -1
+    for name, delay in (("update", runtime.compute_time), ("latency", link.latency)):
+        numbers = split(named(delay))[0]
+        assert numbers is not None
+        run[f"{name}_kind"], run[f"{name}_first"], run[f"{name}_second"] = numbers
+
+
+def with_room(t: Tables, messages: int = 0) -> Tables:
+    """Return tables with twice the room where it is short; ``messages`` more are about to be sent."""
+    run, nodes = t.run[0], len(t.nodes)
+    needed = int(run["messages"]) + messages + 2 * nodes + 128
+    t = _longer(t, ("messages",), needed)
+    t = _longer(t, ("events",), int(run["queued"]) + 4 * nodes + 2 * needed + 128)
+    t = _longer(t, ("changes",), int(run["changes"]) + 128)
+    t = _longer(
+        t, ("block_numbers", "block_values", "block_following"), int(run["blocks"]) + 2 * int(run["most_blocks"])
+    )
+    return _longer(t, ("commands",), messages)
+
+
+def with_rates(t: Tables, rates: Any) -> Tables:
+    """Return tables with more step sizes."""
+    return t._replace(rates=np.concatenate([t.rates, rates]))
+
+
+def _longer(t: Tables, names: tuple[str, ...], needed: int) -> Tables:
+    found = {}
+    for name in names:
+        table = getattr(t, name)
+        if len(table) < needed:
+            found[name] = np.zeros((2 * needed, *table.shape[1:]), table.dtype)
+            found[name][: len(table)] = table
+    return t._replace(**found)
