@@ -82,9 +82,7 @@ def descend(
     element is a :class:`hogwild.kernels.conflict_counters.ConflictCounters`.
     """
     template = linear.descend if loss else linear.descend_many
-    parts = _descent_parts(
-        layout, access, step, rests, pace, penalised, loss, slopes, numbers, far, scaled, watching
-    )
+    parts = _descent_parts(layout, access, step, rests, pace, penalised, loss, slopes, numbers, far, scaled, watching)
     if access == "turns":
         return specialise(template, cache=keep, **parts)
     return QueueLoop(bind(template, **parts), keep)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from hogwild.kernels.simulation.table_access import (
+    event_queue,
+)
 
-def schedule(t: Any, when: Any, kind: Any, at: Any, number: Any, sequence: Any) -> None:
+
+def schedule(run: Any, when: Any, kind: Any, at: Any, number: Any, sequence: Any) -> None:
     """Add an event to the queue."""
-    run, events = t.run[0], t.events
+    events = event_queue(run)
     run.count += 1
     place = run.queued
     run.queued += 1
@@ -28,9 +32,9 @@ def is_before(event: Any, other: Any) -> bool:
     return bool(event.when < other.when or (event.when == other.when and event.count < other.count))
 
 
-def take(t: Any) -> Any:
+def take(run: Any) -> Any:
     """Take the next event out of the queue; return its time, kind, place, number and sequence."""
-    run, events = t.run[0], t.events
+    events = event_queue(run)
     first = events[0]
     found = first.when, first.kind, first.at, first.number, first.sequence
     run.queued -= 1

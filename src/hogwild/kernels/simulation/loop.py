@@ -21,6 +21,11 @@ from hogwild.kernels.simulation.network import (
     set_timer,
 )
 from hogwild.kernels.simulation.server import server_receives
+from hogwild.kernels.simulation.table_access import (
+    channel_at,
+    command_at,
+    message_at,
+)
 from hogwild.kernels.simulation.tables import (
     ACKNOWLEDGED,
     ARRIVED,
@@ -49,11 +54,11 @@ from hogwild.kernels.simulation.worker import begin_burst, trained, worker_recei
 SPARE_RECORDS = 64
 
 
-def simulate(t: Any, data: Any, rest: Any, most: Any) -> Any:
-    """Process events, at most about ``most``; return why the loop has ended."""
-    run = t.run[0]
+def simulate(runs: Any, data: Any, rest: Any, most: Any) -> Any:
+    """Process events of the only run in ``runs``, at most about ``most``; return why the loop has ended."""
+    run = runs[0]
     if run.called:
-        why = after_call(t)
+        why = after_call(run)
         if run.finished:
             return FINISHED
         if why != GO_ON:
@@ -61,88 +66,87 @@ def simulate(t: Any, data: Any, rest: Any, most: Any) -> Any:
     stop = run.events + most
     while True:
         if run.training >= 0:
-            why = train(t, data, rest)
+            why = train(run, data, rest)
             if why != GO_ON:
                 return why
         if run.queued == 0:
             return EMPTY
         if run.events >= stop:
             return PAUSED
-        if lacks_room(t):
+        if lacks_room(run):
             return FULL
-        why = next_event(t)
+        why = next_event(run)
         if why != GO_ON:
             return why
 
 
-def lacks_room(t: Any) -> bool:
+def lacks_room(run: Any) -> bool:
     """Return whether the records of the next event, however many they are, might not fit into the tables."""
-    run, nodes = t.run[0], t.nodes.size
+    nodes = run.nodes
     # A node may send all of its messages again, each of which may arrive twice, or answer all others at once.
     events = 4 * nodes + 2 * run.messages + SPARE_RECORDS
     return bool(
-        t.events.size - run.queued < events
-        or t.messages.size - run.messages < 2 * nodes + SPARE_RECORDS
-        or t.changes.size - run.changes < SPARE_RECORDS
-        or t.block_following.size - run.blocks < run.most_blocks
-        or len(t.delays) - run.delays < nodes
+        run.events_length - run.queued < events
+        or run.messages_length - run.messages < 2 * nodes + SPARE_RECORDS
+        or run.changes_length - run.changes < SPARE_RECORDS
+        or run.block_following_length - run.blocks < run.most_blocks
+        or run.delays_length - run.delays < nodes
     )
 
 
-def next_event(t: Any) -> Any:
+def next_event(run: Any) -> Any:
     """Process the next event; return CALL where the coordinator's role has to react, else GO_ON."""
-    run = t.run[0]
-    run.now, kind, at, number, sequence = take(t)
+    run.now, kind, at, number, sequence = take(run)
     run.events += 1
     if kind == ARRIVED:
-        arrive(t, at, number, sequence)
-        return deliver(t, at)
+        arrive(run, at, number, sequence)
+        return deliver(run, at)
     if kind == ACKNOWLEDGED:
-        acknowledged(t, at, number)
-        settle(t, t.channels[at].sender)
+        acknowledged(run, at, number)
+        settle(run, channel_at(run, at).sender)
     elif kind == TRAINED:
-        trained(t, at)
-        begin_burst(t, at)
-        settle(t, at)
+        trained(run, at)
+        begin_burst(run, at)
+        settle(run, at)
     elif kind == RESEND:
-        resend(t, at)
-        settle(t, at)
+        resend(run, at)
+        settle(run, at)
     elif kind == STARTED and at != COORDINATOR:
-        send(t, new_message(t, READY, 0), at, COORDINATOR)
-        settle(t, at)
+        send(run, new_message(run, READY, 0), at, COORDINATOR)
+        settle(run, at)
     else:
         run.event, run.message, run.called = kind, number, 1
         return CALL
     return GO_ON
 
 
-def deliver(t: Any, c: Any) -> Any:
+def deliver(run: Any, c: Any) -> Any:
     """Deliver the messages of a channel that are next in order, and acknowledge them."""
-    run, way = t.run[0], t.channels[c]
+    way = channel_at(run, c)
     run.open = c
-    number = deliverable(t, c)
+    number = deliverable(run, c)
     while number >= 0:
         if way.receiver > SERVER:
-            worker_receives(t, number, way.receiver)
-            begin_burst(t, way.receiver)
+            worker_receives(run, number, way.receiver)
+            begin_burst(run, way.receiver)
         elif way.receiver == SERVER:
-            server_receives(t, number, way.sender)
-        elif not counted(t, number, way.sender):
+            server_receives(run, number, way.sender)
+        elif not counted(run, number, way.sender):
             run.event, run.message, run.sender, run.called = DELIVERED, number, way.sender, 1
             return CALL
-        number = deliverable(t, c)
+        number = deliverable(run, c)
     run.open = -1
-    acknowledge(t, c)
-    settle(t, way.receiver)
+    acknowledge(run, c)
+    settle(run, way.receiver)
     return GO_ON
 
 
-def counted(t: Any, number: Any, sender: Any) -> bool:
+def counted(run: Any, number: Any, sender: Any) -> bool:
     """React to a message for the coordinator that changes nothing but its counts; return whether it is one.
 
     Its role has to react to all others.
     """
-    run, message = t.run[0], t.messages[number]
+    message = message_at(run, number)
     if message.kind == REPORT:
         mean = message.loss / max(1, message.terms)
         if run.terms + message.terms >= run.due or not (np.isfinite(mean) and mean <= run.loss_limit):
@@ -152,36 +156,35 @@ def counted(t: Any, number: Any, sender: Any) -> bool:
         run.clock, run.step = max(run.clock, message.clock), message.step
     elif message.kind == ASK:
         if run.stopping == 0:
-            found = new_message(t, LEFT, 0)
-            t.messages[found].terms, t.messages[found].members = run.terms, run.training_workers
-            send(t, found, COORDINATOR, sender)
+            found = new_message(run, LEFT, 0)
+            message_at(run, found).terms, message_at(run, found).members = run.terms, run.training_workers
+            send(run, found, COORDINATOR, sender)
     else:
         return False
     run.heard += 1
     return True
 
 
-def settle(t: Any, node: Any) -> None:
+def settle(run: Any, node: Any) -> None:
     """End the reaction of a node: begin a burst that had to wait for acknowledgements, and set the timer."""
     if node > SERVER:
-        begin_burst(t, node)
-    set_timer(t, node)
+        begin_burst(run, node)
+    set_timer(run, node)
 
 
-def after_call(t: Any) -> Any:
+def after_call(run: Any) -> Any:
     """Carry out the commands of the coordinator's role, and end the reaction of the coordinator."""
-    run = t.run[0]
     run.called = 0
     for place in range(run.commands):
-        command = t.commands[place]
+        command = command_at(run, place)
         if command.to >= 0:
-            found = new_message(t, command.kind, 0)
-            t.messages[found].terms, t.messages[found].members = command.terms, command.members
-            send(t, found, COORDINATOR, command.to)
+            found = new_message(run, command.kind, 0)
+            message_at(run, found).terms, message_at(run, found).members = command.terms, command.members
+            send(run, found, COORDINATOR, command.to)
         else:
-            schedule(t, run.now + command.after, command.event, COORDINATOR, command.number, 0)
+            schedule(run, run.now + command.after, command.event, COORDINATOR, command.number, 0)
     run.commands = 0
     if run.open >= 0:
-        return deliver(t, run.open)
-    settle(t, COORDINATOR)
+        return deliver(run, run.open)
+    settle(run, COORDINATOR)
     return GO_ON

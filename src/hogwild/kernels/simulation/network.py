@@ -6,6 +6,14 @@ from typing import Any
 
 from hogwild.kernels.simulation.event_heap import schedule
 from hogwild.kernels.simulation.random_durations import bits_of, draw, uniform
+from hogwild.kernels.simulation.table_access import (
+    bit_addresses,
+    channel_at,
+    known_peers,
+    message_at,
+    node_at,
+    traffic_at,
+)
 from hogwild.kernels.simulation.tables import ACK, ACKNOWLEDGED, ARRIVED, COORDINATOR, RESEND, SERVER
 from hogwild.messaging.messages import HEADER
 from hogwild.messaging.reliable_channel import MOST_HELD
@@ -13,83 +21,82 @@ from hogwild.messaging.reliable_channel import MOST_HELD
 LINKS = 1  # Row of the random bits of messages; that of updates is row 0.
 
 
-def channel(t: Any, sender: Any, receiver: Any) -> Any:
+def channel(run: Any, sender: Any, receiver: Any) -> Any:
     """Return the number of the channel between two nodes, one of which is the coordinator or the server."""
     if receiver == COORDINATOR:
         return sender
-    nodes = t.nodes.size
+    nodes = run.nodes
     if sender == COORDINATOR:
         return nodes + receiver
     return 2 * nodes + sender if receiver == SERVER else 3 * nodes + receiver
 
 
-def new_message(t: Any, kind: Any, size: Any) -> Any:
+def new_message(run: Any, kind: Any, size: Any) -> Any:
     """Return a message of a kind; ``size`` is that of its arrays in bytes."""
-    run = t.run[0]
     found = run.free_message
     if found >= 0:
-        run.free_message = t.messages[found].following
+        run.free_message = message_at(run, found).following
     else:
         found = run.fresh_message
         run.fresh_message += 1
     run.messages += 1
-    message = t.messages[found]
+    message = message_at(run, found)
     message.kind, message.size, message.following, message.change, message.arrived = kind, HEADER + size, -1, -1, 0
     return found
 
 
-def send(t: Any, number: Any, sender: Any, receiver: Any) -> None:
+def send(run: Any, number: Any, sender: Any, receiver: Any) -> None:
     """Send a message, which is sent again until it is acknowledged."""
-    c = channel(t, sender, receiver)
-    way, message = t.channels[c], t.messages[number]
+    c = channel(run, sender, receiver)
+    way, message = channel_at(run, c), message_at(run, number)
     if way.next == 0 and sender <= SERVER:
-        known = t.peers[sender, t.nodes.size]
-        t.peers[sender, known] = receiver
-        t.peers[sender, t.nodes.size] = known + 1
+        known = known_peers(run)[sender, run.nodes]
+        known_peers(run)[sender, known] = receiver
+        known_peers(run)[sender, run.nodes] = known + 1
     message.sequence = way.next
     way.next += 1
     if way.first < 0:
         way.first = number
     else:
-        t.messages[way.last].following = number
+        message_at(run, way.last).following = number
     way.last = number
     if way.awaited < 0:
         way.awaited = number
-    t.nodes[sender].unacknowledged += 1
-    transmit(t, c, number)
+    node_at(run, sender).unacknowledged += 1
+    transmit(run, c, number)
 
 
-def transmit(t: Any, c: Any, number: Any) -> None:
+def transmit(run: Any, c: Any, number: Any) -> None:
     """Transmit a message, which may be lost or arrive twice."""
-    message, traffic = t.messages[number], t.traffic[t.messages[number].kind]
+    message, traffic = message_at(run, number), traffic_at(run, message_at(run, number).kind)
     traffic.messages += 1
-    lost = on_its_way(t, t.channels[c].sender, message.size, ARRIVED, c, number, message.sequence)
+    lost = on_its_way(run, channel_at(run, c).sender, message.size, ARRIVED, c, number, message.sequence)
     traffic.bytes += message.size
     traffic.lost += lost
 
 
-def acknowledge(t: Any, c: Any) -> None:
+def acknowledge(run: Any, c: Any) -> None:
     """Transmit an acknowledgement of all messages of a channel that were delivered."""
-    traffic, way = t.traffic[ACK], t.channels[c]
+    traffic, way = traffic_at(run, ACK), channel_at(run, c)
     traffic.receipts += 1
     traffic.bytes += HEADER
-    traffic.lost += on_its_way(t, way.receiver, HEADER, ACKNOWLEDGED, c, way.expected, 0)
+    traffic.lost += on_its_way(run, way.receiver, HEADER, ACKNOWLEDGED, c, way.expected, 0)
 
 
-def on_its_way(t: Any, sender: Any, size: Any, kind: Any, c: Any, number: Any, sequence: Any) -> Any:
+def on_its_way(run: Any, sender: Any, size: Any, kind: Any, c: Any, number: Any, sequence: Any) -> Any:
     """Schedule the arrivals of the copies of a message; return 1 if there are none, else 0."""
-    run, node = t.run[0], t.nodes[sender]
+    node = node_at(run, sender)
     leaves = max(run.now, node.uplink) + size / run.bandwidth
     node.uplink = leaves
-    bits = bits_of(t.bits, LINKS)
+    bits = bits_of(bit_addresses(run), LINKS)
     if run.loss > 0 and uniform(bits) < run.loss:
         return 1
     twice = run.duplication > 0 and uniform(bits) < run.duplication
     first = latency(run, bits, node.latency_factor)
     second = latency(run, bits, node.latency_factor) if twice else 0.0
-    schedule(t, leaves + first, kind, c, number, sequence)
+    schedule(run, leaves + first, kind, c, number, sequence)
     if twice:
-        schedule(t, leaves + second, kind, c, number, sequence)
+        schedule(run, leaves + second, kind, c, number, sequence)
     return 0
 
 
@@ -101,76 +108,76 @@ def latency(run: Any, bits: Any, factor: Any) -> Any:
     return seconds
 
 
-def arrive(t: Any, c: Any, number: Any, sequence: Any) -> None:
+def arrive(run: Any, c: Any, number: Any, sequence: Any) -> None:
     """Note the arrival of a message, unless it is delivered already or too many messages are held back."""
-    way = t.channels[c]
+    way = channel_at(run, c)
     # A message that is not delivered is not acknowledged, so its record is still there.
     if sequence == way.expected or (sequence > way.expected and way.held < MOST_HELD):
-        message = t.messages[number]
+        message = message_at(run, number)
         way.held += 1 - message.arrived
         message.arrived = 1
 
 
-def deliverable(t: Any, c: Any) -> Any:
+def deliverable(run: Any, c: Any) -> Any:
     """Return the next message of a channel that can be delivered, and count it as delivered; -1 if there is none."""
-    way = t.channels[c]
+    way = channel_at(run, c)
     number = way.awaited
-    if number < 0 or t.messages[number].arrived == 0:
+    if number < 0 or message_at(run, number).arrived == 0:
         return -1
     way.expected += 1
     way.held -= 1
-    way.awaited = t.messages[number].following
+    way.awaited = message_at(run, number).following
     if way.receiver == SERVER:
-        t.nodes[way.sender].unpersisted = 1
+        node_at(run, way.sender).unpersisted = 1
     return number
 
 
-def acknowledged(t: Any, c: Any, received: Any) -> None:
+def acknowledged(run: Any, c: Any, received: Any) -> None:
     """Drop the messages of a channel below number ``received``."""
-    run, way = t.run[0], t.channels[c]
+    way = channel_at(run, c)
     while way.received < received:
         number = way.first
-        message = t.messages[number]
+        message = message_at(run, number)
         way.first = message.following
         message.following = run.free_message
         run.free_message = number
         run.messages -= 1
         way.received += 1
-        t.nodes[way.sender].unacknowledged -= 1
+        node_at(run, way.sender).unacknowledged -= 1
 
 
-def window_full(t: Any, worker: Any) -> bool:
+def window_full(run: Any, worker: Any) -> bool:
     """Return whether a worker has too many unacknowledged messages to begin a burst."""
-    first, second = t.channels[worker], t.channels[2 * t.nodes.size + worker]
-    window = t.run[0].window
+    first, second = channel_at(run, worker), channel_at(run, 2 * run.nodes + worker)
+    window = run.window
     return bool(first.next - first.received > window or second.next - second.received > window)
 
 
-def set_timer(t: Any, number: Any) -> None:
+def set_timer(run: Any, number: Any) -> None:
     """Set the timer of a node for messages to be sent again, if it has any and the timer is not set."""
-    node = t.nodes[number]
+    node = node_at(run, number)
     if node.unacknowledged > 0 and node.timer == 0:
         node.timer = 1
-        schedule(t, t.run[0].now + t.run[0].patience, RESEND, number, 0, 0)
+        schedule(run, run.now + run.patience, RESEND, number, 0, 0)
 
 
-def resend(t: Any, number: Any) -> None:
+def resend(run: Any, number: Any) -> None:
     """Send all messages of a node again that were sent before its timer fired last and are not acknowledged."""
-    t.nodes[number].timer = 0
+    node_at(run, number).timer = 0
     if number > SERVER:
-        resend_on(t, channel(t, number, COORDINATOR))
-        resend_on(t, channel(t, number, SERVER))
+        resend_on(run, channel(run, number, COORDINATOR))
+        resend_on(run, channel(run, number, SERVER))
         return
-    for place in range(t.peers[number, t.nodes.size]):
-        resend_on(t, channel(t, number, t.peers[number, place]))
+    for place in range(known_peers(run)[number, run.nodes]):
+        resend_on(run, channel(run, number, known_peers(run)[number, place]))
 
 
-def resend_on(t: Any, c: Any) -> None:
+def resend_on(run: Any, c: Any) -> None:
     """Send the messages of one channel again."""
-    way = t.channels[c]
+    way = channel_at(run, c)
     number = way.first
     for _ in range(way.received, way.mark):
-        transmit(t, c, number)
-        t.nodes[way.sender].resent += 1
-        number = t.messages[number].following
+        transmit(run, c, number)
+        node_at(run, way.sender).resent += 1
+        number = message_at(run, number).following
     way.mark = way.next

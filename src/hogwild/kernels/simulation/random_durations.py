@@ -48,9 +48,7 @@ def addresses(random: np.random.Generator) -> NDArray[np.uint64]:
     """Return the addresses of a generator's state and functions; the generator must outlive their use."""
     found = random.bit_generator.ctypes
     functions = found.next_uint64, found.next_uint32, found.next_double
-    return np.array(
-        [found.state_address, *(ctypes.cast(each, ctypes.c_void_p).value for each in functions)], np.uint64
-    )
+    return np.array([found.state_address, *(ctypes.cast(each, ctypes.c_void_p).value for each in functions)], np.uint64)
 
 
 @intrinsic

@@ -94,8 +94,17 @@ COMMAND = np.dtype(
 
 TRAFFIC = np.dtype([("messages", "i8"), ("bytes", "i8"), ("receipts", "i8"), ("lost", "i8")], align=True)
 
+# Tables whose addresses and lengths are in the record of the run, so that functions pass on that record alone.
+NAMES = (
+    "channels", "messages", "events", "changes", "block_numbers", "block_values", "block_following", "commands",
+    "traffic", "values", "delays", "lags", "clocks", "waiting", "peers", "rates", "burst_rates", "orders", "epochs",
+    "stamps", "touched", "before", "bits",
+)  # fmt: skip
+
 RUN = np.dtype(
     [
+        ("nodes_address", "i8"), ("nodes", "i8"),
+        *((f"{name}_{what}", "i8") for name in NAMES for what in ("address", "length")),
         ("now", "f8"), ("count", "i8"), ("events", "i8"),
         # Numbers of records in use, first free records, and numbers of records that were ever in use.
         ("queued", "i8"), ("messages", "i8"), ("free_message", "i8"), ("fresh_message", "i8"),
@@ -127,7 +136,7 @@ Table = NDArray[Any]
 
 
 class Tables(NamedTuple):
-    """All tables of a compiled simulation."""
+    """All tables of a compiled simulation, with the records and arrays to which the run's addresses refer."""
 
     run: Table
     nodes: Table
@@ -141,7 +150,6 @@ class Tables(NamedTuple):
     commands: Table
     traffic: Table  # by kind of message
     values: Table  # parameters in slots: (slot, feature, number), the intercept after the features
-    flat: Table  # the same memory: (slot, number)
     delays: Table  # pairs of a worker and the staleness of one of its changes
     lags: Table  # number of pulls by lag, with a bound on staleness
     clocks: Table  # number of workers at each clock, with a bound on staleness

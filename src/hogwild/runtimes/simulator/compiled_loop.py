@@ -87,7 +87,7 @@ class CompiledLoop:
         kernel, data, rest = self.rows.kernel, self.rows.data, self.rows.rest
         self._put_order(0)
         while True:
-            why = kernel(self.tables, data, rest, PAUSE)
+            why = kernel(self.tables.run, data, rest, PAUSE)
             if why == tables.CALL:
                 self._call()
             elif why == tables.FULL:
@@ -244,9 +244,7 @@ class CompiledLoop:
         if action.event == "epoch":
             memory, per_holder = held_bytes_of_tables(self.tables, self.coordinator)
             self.memory, self.memory_per_holder = max(self.memory, memory), max(self.memory_per_holder, per_holder)
-            action.what.update(
-                seconds=now, messages=int(traffic["messages"].sum()), bytes=int(traffic["bytes"].sum())
-            )
+            action.what.update(seconds=now, messages=int(traffic["messages"].sum()), bytes=int(traffic["bytes"].sum()))
         what = {name: value for name, value in action.what.items() if name != "seconds"}
         self.job.emit(action.event, seconds=now, values=action.values, **what)
 
@@ -254,9 +252,7 @@ class CompiledLoop:
         run, nodes = self._run, self.tables.nodes
         finish, now = self._finish or (Finish(None, "no node had anything left to do"), float(run["now"]))
         sent = [Traffic(*(int(count) for count in each)) for each in self.tables.traffic]
-        traffic = {
-            name: each for name, each in zip(MESSAGE_NAMES, sent, strict=True) if each.messages or each.receipts
-        }
+        traffic = {name: each for name, each in zip(MESSAGE_NAMES, sent, strict=True) if each.messages or each.receipts}
         traffic["all"] = Traffic(resent=int(nodes["resent"].sum()))
         workers, trained = self._names[FIRST_WORKER:], nodes[FIRST_WORKER:]
         values: Floats | None = finish.values

@@ -8,6 +8,7 @@ import numpy as np
 
 from hogwild.delays import Always, Delay, DelayOption, Slowed, named, per_worker
 from hogwild.kernels.simulation import tables
+from hogwild.kernels.simulation.loop import SPARE_RECORDS
 from hogwild.kernels.simulation.random_durations import addresses, as_numbers
 from hogwild.kernels.simulation.tables import BLOCK, FIRST_WORKER, STARTED, Tables
 from hogwild.messaging.compiled_job import CompiledJob
@@ -50,7 +51,7 @@ def new_tables(
 ) -> Tables:  # fmt: skip
     """Return the tables of a run that is about to start."""
     start = compiled.rows.table(job.config.start)
-    nodes, size, server = len(names), start.size, compiled.server
+    nodes, server = len(names), compiled.server
     values = np.empty((2 * (nodes - FIRST_WORKER) + FIRST_WORKER, *start.shape), np.float32)
     values[:FIRST_WORKER] = start
     rows, longest = len(compiled.rows.data[0]) - 1, compiled.rows.longest
@@ -68,15 +69,14 @@ def new_tables(
         commands=np.zeros(2 * nodes + 8, tables.COMMAND),
         traffic=np.zeros(len(tables.MESSAGE_NAMES), tables.TRAFFIC),
         values=values,
-        flat=values.reshape(len(values), size),
         delays=np.zeros((max(2**16, 4 * nodes), 2), np.int64),
         lags=np.zeros((server.bound or 0) + 2, np.int64),
         clocks=np.zeros(clocks, np.int64),
-        waiting=np.zeros(nodes, np.int32),
-        peers=np.zeros((2, nodes + 1), np.int32),
+        waiting=np.zeros(nodes, np.int64),
+        peers=np.zeros((2, nodes + 1), np.int64),
         rates=compiled.rows.rates(0, FIRST_RATES),
         burst_rates=np.zeros(server.push_every, np.float32),
-        orders=np.zeros((max(FEW_EPOCHS, server.push_every // few + 2), rows), compiled.rows.order(0).dtype),
+        orders=np.zeros((max(FEW_EPOCHS, server.push_every // few + 2), rows), np.int64),
         epochs=np.full(max(FEW_EPOCHS, server.push_every // few + 2), -1, np.int64),
         stamps=np.zeros(len(start), np.int64),
         touched=np.zeros(most, np.int64),
@@ -88,7 +88,17 @@ def new_tables(
     for node in range(nodes):
         found.events[node] = 0.0, node + 1, 0, 0, STARTED, node
     found.run["queued"] = found.run["count"] = nodes
-    return found
+    return _addressed(found)
+
+
+def _addressed(t: Tables) -> Tables:
+    """Write the addresses of tables into the record of the run."""
+    run = t.run[0]
+    run["nodes_address"], run["nodes"] = t.nodes.ctypes.data, len(t.nodes)
+    for name in tables.NAMES:
+        table = getattr(t, name)
+        run[f"{name}_address"], run[f"{name}_length"] = table.ctypes.data, len(table)
+    return t
 
 
 def _blocks_of(numbers: int) -> int:
@@ -98,7 +108,7 @@ def _blocks_of(numbers: int) -> int:
 def _blocks(count: int) -> dict[str, Any]:
     return {
         "block_numbers": np.zeros((count, BLOCK), np.uint32), "block_values": np.zeros((count, BLOCK), np.float32),
-        "block_following": np.zeros(count, np.int32),
+        "block_following": np.zeros(count, np.int64),
     }  # fmt: skip
 
 
@@ -130,9 +140,7 @@ def _channels(nodes: int) -> Any:
     return found
 
 
-def _set_options(
-    run: Any, runtime: Simulator, job: MessageJob, compiled: CompiledJob, start: Any, nodes: int
-) -> None:
+def _set_options(run: Any, runtime: Simulator, job: MessageJob, compiled: CompiledJob, start: Any, nodes: int) -> None:
     config, link, server = job.config, runtime.link, compiled.server
     options = {
         "workers": config.workers, "size": start.size, "features": len(start) - 1, "width": start.shape[1],
@@ -157,26 +165,25 @@ def _set_options(
 def with_room(t: Tables, messages: int = 0) -> Tables:
     """Return tables with twice the room where it is short; ``messages`` more are about to be sent."""
     run, nodes = t.run[0], len(t.nodes)
-    needed = int(run["messages"]) + messages + 2 * nodes + 128
-    t = _longer(t, ("messages",), needed)
-    t = _longer(t, ("events",), int(run["queued"]) + 4 * nodes + 2 * needed + 128)
-    t = _longer(t, ("changes",), int(run["changes"]) + 128)
-    t = _longer(
-        t, ("block_numbers", "block_values", "block_following"), int(run["blocks"]) + 2 * int(run["most_blocks"])
-    )
-    return _longer(t, ("commands",), messages)
+    most = int(run["messages"]) + messages + 2 * nodes + SPARE_RECORDS
+    blocks = int(run["blocks"]) + int(run["most_blocks"]) + 1
+    needed = {
+        "messages": most, "events": int(run["queued"]) + 4 * nodes + 2 * most + SPARE_RECORDS,
+        "changes": int(run["changes"]) + SPARE_RECORDS, "commands": messages,
+        "block_numbers": blocks, "block_values": blocks, "block_following": blocks,
+    }  # fmt: skip
+    longer = {
+        name: _longer(getattr(t, name), 2 * rows) for name, rows in needed.items() if len(getattr(t, name)) < rows
+    }
+    return _addressed(t._replace(**longer)) if longer else t
 
 
 def with_rates(t: Tables, rates: Any) -> Tables:
     """Return tables with more step sizes."""
-    return t._replace(rates=np.concatenate([t.rates, rates]))
+    return _addressed(t._replace(rates=np.concatenate([t.rates, rates])))
 
 
-def _longer(t: Tables, names: tuple[str, ...], needed: int) -> Tables:
-    found = {}
-    for name in names:
-        table = getattr(t, name)
-        if len(table) < needed:
-            found[name] = np.zeros((2 * needed, *table.shape[1:]), table.dtype)
-            found[name][: len(table)] = table
-    return t._replace(**found)
+def _longer(table: Any, rows: int) -> Any:
+    found = np.zeros((rows, *table.shape[1:]), table.dtype)
+    found[: len(table)] = table
+    return found
