@@ -313,7 +313,7 @@ class RowProblem(Problem):
         return None
 
     def event_loop(self, rule: Rule) -> BoundEventLoop | None:
-        """Return the event loop that is compiled with the descent of a rule, for simulators; None where there is none."""
+        """Return the event loop that simulators have compiled with the descent of a rule; None where there is none."""
         return None
 
     @abstractmethod

@@ -18,7 +18,7 @@ from hogwild.kernels.simulation.table_access import (
     numbers_before,
     ordered_epochs,
     parameters,
-    row_order,
+    row_orders,
     step_sizes,
     touched_features,
 )
@@ -50,7 +50,8 @@ def train(run: Any, data: Any, rest: Any) -> Any:
     while done < terms:
         epoch, first = (node.drawn + done) // rows, (node.drawn + done) % rows
         many = min(terms - done, rows - first)
-        order = row_order(run, place_of(run, epoch))[begin + first : begin + first + many]
+        start = run.rows * place_of(run, epoch) + begin + first
+        order = row_orders(run)[start : start + many]
         rates = burst_step_sizes(run)[done : done + many]
         loss += descend(*data, order, 0, 1, rates, state[: run.features], state[run.features :], *rest)
         done += many
@@ -59,8 +60,8 @@ def train(run: Any, data: Any, rest: Any) -> Any:
     for k in range(touched):
         u = touched_features(run)[k]
         for c in range(run.width):
-            if state[u, c] != numbers_before(run)[k, c]:
-                append(run, node.change, u * run.width + c, state[u, c] - numbers_before(run)[k, c])
+            if state[u, c] != numbers_before(run)[run.width * k + c]:
+                append(run, node.change, u * run.width + c, state[u, c] - numbers_before(run)[run.width * k + c])
     run.training = -1
     return GO_ON
 
@@ -84,7 +85,7 @@ def remember(run: Any, data: Any, node: Any, rows: Any, begin: Any, state: Any) 
     run.stamp += 1
     touched = 0
     for k in range(node.drawn, node.drawn + node.terms):
-        row = row_order(run, place_of(run, k // rows))[begin + k % rows]
+        row = row_orders(run)[run.rows * place_of(run, k // rows) + begin + k % rows]
         start, end = span(indptr, row)
         for j in range(start, end):
             u = np.int64(column(indices, j, start))
@@ -92,11 +93,11 @@ def remember(run: Any, data: Any, node: Any, rows: Any, begin: Any, state: Any) 
                 feature_stamps(run)[u] = run.stamp
                 touched_features(run)[touched] = u
                 for c in range(run.width):
-                    numbers_before(run)[touched, c] = state[u, c]
+                    numbers_before(run)[run.width * touched + c] = state[u, c]
                 touched += 1
     touched_features(run)[touched] = run.features
     for c in range(run.width):
-        numbers_before(run)[touched, c] = state[run.features, c]
+        numbers_before(run)[run.width * touched + c] = state[run.features, c]
     return touched + 1
 
 

@@ -1,4 +1,4 @@
-"""Queue of events in simulated time: a binary heap of records. Events of the same time are in the order of scheduling."""
+"""Queue of events in simulated time: a binary heap of records. Events of the same time come in order of scheduling."""
 
 from __future__ import annotations
 

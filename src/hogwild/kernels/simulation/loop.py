@@ -90,7 +90,7 @@ def lacks_room(run: Any) -> bool:
         or run.messages_length - run.messages < 2 * nodes + SPARE_RECORDS
         or run.changes_length - run.changes < SPARE_RECORDS
         or run.block_following_length - run.blocks < run.most_blocks
-        or run.delays_length - run.delays < nodes
+        or run.delays_length // 2 - run.delays < nodes
     )
 
 

@@ -50,9 +50,9 @@ def send(run: Any, number: Any, sender: Any, receiver: Any) -> None:
     c = channel(run, sender, receiver)
     way, message = channel_at(run, c), message_at(run, number)
     if way.next == 0 and sender <= SERVER:
-        known = known_peers(run)[sender, run.nodes]
-        known_peers(run)[sender, known] = receiver
-        known_peers(run)[sender, run.nodes] = known + 1
+        peers = known_peers(run)[sender * (run.nodes + 1) : (sender + 1) * (run.nodes + 1)]
+        peers[peers[run.nodes]] = receiver
+        peers[run.nodes] += 1
     message.sequence = way.next
     way.next += 1
     if way.first < 0:
@@ -168,8 +168,9 @@ def resend(run: Any, number: Any) -> None:
         resend_on(run, channel(run, number, COORDINATOR))
         resend_on(run, channel(run, number, SERVER))
         return
-    for place in range(known_peers(run)[number, run.nodes]):
-        resend_on(run, channel(run, number, known_peers(run)[number, place]))
+    peers = known_peers(run)[number * (run.nodes + 1) : (number + 1) * (run.nodes + 1)]
+    for place in range(peers[run.nodes]):
+        resend_on(run, channel(run, number, peers[place]))
 
 
 def resend_on(run: Any, c: Any) -> None:

@@ -68,8 +68,8 @@ def bits_at(typingctx: Any, state: Any, next_uint64: Any, next_uint32: Any, next
 
 
 def bits_of(table: Any, row: Any) -> Any:
-    """Return a generator of random bits whose addresses are a row of a table."""
-    return bits_at(table[row, 0], table[row, 1], table[row, 2], table[row, 3])
+    """Return one of several generators of random bits, each of which has four addresses in a table."""
+    return bits_at(table[4 * row], table[4 * row + 1], table[4 * row + 2], table[4 * row + 3])
 
 
 @_part

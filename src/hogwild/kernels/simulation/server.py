@@ -9,8 +9,8 @@ import numpy as np
 from hogwild.kernels.simulation.network import acknowledge, channel, new_message, send
 from hogwild.kernels.simulation.sparse_changes import add_change, release
 from hogwild.kernels.simulation.table_access import (
+    all_parameters,
     clock_counts,
-    flat_parameters,
     lag_counts,
     message_at,
     node_at,
@@ -92,8 +92,8 @@ def pushed(run: Any, number: Any, sender: Any) -> None:
 
 def note_delay(run: Any, worker: Any, read: Any, own: Any) -> None:
     """Note the staleness of a change."""
-    staleness_log(run)[run.delays, 0] = worker - FIRST_WORKER
-    staleness_log(run)[run.delays, 1] = max(0, run.version - read - own)
+    staleness_log(run)[2 * run.delays] = worker - FIRST_WORKER
+    staleness_log(run)[2 * run.delays + 1] = max(0, run.version - read - own)
     run.delays += 1
 
 
@@ -168,9 +168,9 @@ def answer(run: Any, worker: Any) -> None:
 
 def copy_parameters(run: Any, slot: Any) -> None:
     """Copy the parameters of the server to a slot."""
-    here, there = flat_parameters(run, SERVER_SLOT), flat_parameters(run, slot)
-    for k in range(here.size):
-        there[k] = here[k]
+    values, here, there = all_parameters(run), run.size * SERVER_SLOT, run.size * slot
+    for k in range(run.size):
+        values[there + k] = values[here + k]
 
 
 def persist(run: Any) -> None:

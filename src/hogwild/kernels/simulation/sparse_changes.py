@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hogwild.kernels.simulation.table_access import (
+    all_parameters,
     block_numbers,
     block_values,
     change_at,
-    flat_parameters,
     following_blocks,
 )
 from hogwild.kernels.simulation.tables import BLOCK, NUMBER_BYTES
@@ -38,8 +36,8 @@ def append(run: Any, number: Any, index: Any, value: Any) -> None:
         block = new_block(run)
         following_blocks(run)[block] = change.first
         change.first = block
-    block_numbers(run, change.first)[place] = index
-    block_values(run, change.first)[place] = value
+    block_numbers(run)[BLOCK * change.first + place] = index
+    block_values(run)[BLOCK * change.first + place] = value
     change.count += 1
 
 
@@ -60,9 +58,9 @@ def release(run: Any, number: Any) -> None:
     change.references -= 1
     if change.references > 0:
         return
-    block = np.int64(change.first)
+    block = change.first
     while block >= 0:
-        following = np.int64(following_blocks(run)[block])
+        following = following_blocks(run)[block]
         following_blocks(run)[block] = run.free_block
         run.free_block = block
         run.blocks -= 1
@@ -74,16 +72,16 @@ def release(run: Any, number: Any) -> None:
 
 def add_change(run: Any, number: Any, slot: Any, weight: Any) -> None:
     """Add a multiple of a change to the parameters of a slot."""
-    change, values = change_at(run, number), flat_parameters(run, slot)
+    change, values, first = change_at(run, number), all_parameters(run), run.size * slot
+    numbers, found = block_numbers(run), block_values(run)
     # The blocks are in reverse order, so that the first one is the one that may not be full.
-    block, many = np.int64(change.first), (np.int64(change.count) - 1) % BLOCK + 1
+    block, many = change.first, (change.count - 1) % BLOCK + 1
     while block >= 0:
-        numbers, found = block_numbers(run, block), block_values(run, block)
-        for k in range(many):
-            values[numbers[k]] += weight * found[k]
-        block, many = np.int64(following_blocks(run)[block]), BLOCK
+        for k in range(BLOCK * block, BLOCK * block + many):
+            values[first + numbers[k]] += weight * found[k]
+        block, many = following_blocks(run)[block], BLOCK
 
 
 def nbytes(run: Any, number: Any) -> Any:
     """Return the size of a change in bytes, sparse or dense, whichever is less."""
-    return min(NUMBER_BYTES * np.int64(change_at(run, number).count), 4 * run.size)
+    return min(NUMBER_BYTES * change_at(run, number).count, 4 * run.size)

@@ -1,6 +1,7 @@
 """Access to the tables of a compiled simulation by the addresses in the record of the run.
 
-Functions pass this one record on. To pass twenty tables would take longer than what the functions do.
+Functions pass this one record on. To pass twenty tables would take longer than what the functions do. The code that
+reads an address is generated where it is used: functions that did so would take longer to compile than all others.
 """
 
 from __future__ import annotations
@@ -9,134 +10,92 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
-from hogwild.kernels.simulation.tables import BLOCK, CHANGE, CHANNEL, COMMAND, EVENT, MESSAGE, NODE, TRAFFIC
+from hogwild.kernels.simulation.tables import CHANGE, CHANNEL, COMMAND, EVENT, MESSAGE, NODE, RUN, TRAFFIC
 from hogwild.kernels.work_queue import pointer
 
-# mypy: disable-error-code="no-untyped-call, call-arg"
+# mypy: disable-error-code="no-untyped-call, call-arg, misc"
+
+BYTE, WORD = ir.IntType(8), ir.IntType(64)
 
 
-def node_at(run: Any, number: Any) -> Any:
-    """Return the record of a node."""
-    return numba.carray(pointer(run.nodes_address), (run.nodes,), NODE)[number]
+def word_at(builder: Any, record: Any, offset: int) -> Any:
+    """Return, at compile time, a word of a record."""
+    place = builder.gep(builder.bitcast(record, BYTE.as_pointer()), [WORD(offset)])
+    return builder.load(builder.bitcast(place, WORD.as_pointer()))
 
 
-def channel_at(run: Any, number: Any) -> Any:
-    """Return the record of a channel."""
-    return numba.carray(pointer(run.channels_address), (4 * run.nodes,), CHANNEL)[number]
+def record_access(name: str, dtype: np.dtype[Any]) -> Any:
+    """Return a function of the run and a number that returns a record of a table."""
+    offset, size, kind = RUN.fields[f"{name}_address"][1], dtype.itemsize, numba.from_dtype(dtype)
+    layout = str(dtype)  # The digest of a kernel contains this text, and not the type.
+
+    @intrinsic
+    def access(typingctx: Any, run: Any, number: Any) -> Any:
+        assert layout
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            address = builder.add(word_at(builder, args[0], offset), builder.mul(args[1], WORD(size)))
+            return builder.inttoptr(address, context.get_value_type(kind))
+
+        return kind(run, types.intp), generate
+
+    return access
 
 
-def message_at(run: Any, number: Any) -> Any:
-    """Return the record of a message."""
-    return numba.carray(pointer(run.messages_address), (run.messages_length,), MESSAGE)[number]
+def vector_access(name: str, dtype: Any) -> Any:
+    """Return a function of the run that returns all numbers, or all records, of a table as a vector."""
+    places = tuple(RUN.fields[f"{name}_{what}"][1] for what in ("address", "length"))
+    size, kind = np.dtype(dtype).itemsize, types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
+    layout = str(np.dtype(dtype))
+
+    @intrinsic
+    def access(typingctx: Any, run: Any) -> Any:
+        assert layout
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            address, length = (word_at(builder, args[0], offset) for offset in places)
+            array = context.make_array(kind)(context, builder)
+            data = builder.inttoptr(address, array.data.type)
+            populate_array(array, data, [length], [WORD(size)], WORD(size), None)
+            return array._getvalue()
+
+        return kind(run), generate
+
+    return access
 
 
-def change_at(run: Any, number: Any) -> Any:
-    """Return the record of a change."""
-    return numba.carray(pointer(run.changes_address), (run.changes_length,), CHANGE)[number]
-
-
-def command_at(run: Any, number: Any) -> Any:
-    """Return the record of a command."""
-    return numba.carray(pointer(run.commands_address), (run.commands_length,), COMMAND)[number]
-
-
-def traffic_at(run: Any, kind: Any) -> Any:
-    """Return the traffic of a kind of message."""
-    return numba.carray(pointer(run.traffic_address), (run.traffic_length,), TRAFFIC)[kind]
-
-
-def event_queue(run: Any) -> Any:
-    """Return the heap of events."""
-    return numba.carray(pointer(run.events_address), (run.events_length,), EVENT)
-
-
-def block_numbers(run: Any, block: Any) -> Any:
-    """Return the indices of a block of a change."""
-    return numba.carray(pointer(run.block_numbers_address + 4 * BLOCK * block), (BLOCK,), np.uint32)
-
-
-def block_values(run: Any, block: Any) -> Any:
-    """Return the numbers of a block of a change."""
-    return numba.carray(pointer(run.block_values_address + 4 * BLOCK * block), (BLOCK,), np.float32)
-
-
-def following_blocks(run: Any) -> Any:
-    """Return the block that follows each block."""
-    return numba.carray(pointer(run.block_following_address), (run.block_following_length,), np.int64)
+node_at = record_access("nodes", NODE)
+channel_at = record_access("channels", CHANNEL)
+message_at = record_access("messages", MESSAGE)
+change_at = record_access("changes", CHANGE)
+command_at = record_access("commands", COMMAND)
+traffic_at = record_access("traffic", TRAFFIC)
+event_queue = vector_access("events", EVENT)
+block_numbers = vector_access("block_numbers", np.uint32)
+block_values = vector_access("block_values", np.float32)
+following_blocks = vector_access("block_following", np.int64)
+all_parameters = vector_access("values", np.float32)
+staleness_log = vector_access("delays", np.int64)
+lag_counts = vector_access("lags", np.int64)
+clock_counts = vector_access("clocks", np.int64)
+waiting_workers = vector_access("waiting", np.int64)
+known_peers = vector_access("peers", np.int64)
+step_sizes = vector_access("rates", np.float32)
+burst_step_sizes = vector_access("burst_rates", np.float32)
+row_orders = vector_access("orders", np.int64)
+ordered_epochs = vector_access("epochs", np.int64)
+feature_stamps = vector_access("stamps", np.int64)
+touched_features = vector_access("touched", np.int64)
+numbers_before = vector_access("before", np.float32)
+bit_addresses = vector_access("bits", np.uint64)
 
 
 def parameters(run: Any, slot: Any) -> Any:
     """Return the parameters of a slot: a row for each feature, and one for the intercept."""
     address = run.values_address + 4 * run.size * slot
     return numba.carray(pointer(address), (run.features + 1, run.width), np.float32)
-
-
-def flat_parameters(run: Any, slot: Any) -> Any:
-    """Return the parameters of a slot as a vector."""
-    return numba.carray(pointer(run.values_address + 4 * run.size * slot), (run.size,), np.float32)
-
-
-def staleness_log(run: Any) -> Any:
-    """Return pairs of a worker and the staleness of one of its changes."""
-    return numba.carray(pointer(run.delays_address), (run.delays_length, 2), np.int64)
-
-
-def lag_counts(run: Any) -> Any:
-    """Return the number of pulls by lag."""
-    return numba.carray(pointer(run.lags_address), (run.lags_length,), np.int64)
-
-
-def clock_counts(run: Any) -> Any:
-    """Return the number of workers at each clock."""
-    return numba.carray(pointer(run.clocks_address), (run.clocks_length,), np.int64)
-
-
-def waiting_workers(run: Any) -> Any:
-    """Return the workers whose pulls are not answered."""
-    return numba.carray(pointer(run.waiting_address), (run.nodes,), np.int64)
-
-
-def known_peers(run: Any) -> Any:
-    """Return the nodes in the order in which the coordinator and the server first sent to them, and their number."""
-    return numba.carray(pointer(run.peers_address), (2, run.nodes + 1), np.int64)
-
-
-def step_sizes(run: Any) -> Any:
-    """Return step sizes by the number of updates of all workers."""
-    return numba.carray(pointer(run.rates_address), (run.rates_length,), np.float32)
-
-
-def burst_step_sizes(run: Any) -> Any:
-    """Return the step sizes of a burst."""
-    return numba.carray(pointer(run.burst_rates_address), (run.push_every,), np.float32)
-
-
-def row_order(run: Any, place: Any) -> Any:
-    """Return the rows of all workers in the order of an epoch."""
-    return numba.carray(pointer(run.orders_address + 8 * run.rows * place), (run.rows,), np.int64)
-
-
-def ordered_epochs(run: Any) -> Any:
-    """Return the epochs whose rows are there in order."""
-    return numba.carray(pointer(run.epochs_address), (run.epochs_length,), np.int64)
-
-
-def feature_stamps(run: Any) -> Any:
-    """Return the number of the last burst that touched each feature."""
-    return numba.carray(pointer(run.stamps_address), (run.features + 1,), np.int64)
-
-
-def touched_features(run: Any) -> Any:
-    """Return the features that a burst has touched."""
-    return numba.carray(pointer(run.touched_address), (run.touched_length,), np.int64)
-
-
-def numbers_before(run: Any) -> Any:
-    """Return the numbers of these features before the burst."""
-    return numba.carray(pointer(run.before_address), (run.touched_length, run.width), np.float32)
-
-
-def bit_addresses(run: Any) -> Any:
-    """Return the addresses of two generators of random bits."""
-    return numba.carray(pointer(run.bits_address), (2, 4), np.uint64)

@@ -31,14 +31,14 @@ BLOCK = 32  # Numbers in one block of a change.
 NUMBER_BYTES = 8  # Bytes of one number of a sparse change, with its index.
 
 EVENT = np.dtype(
-    [("when", "f8"), ("count", "i8"), ("sequence", "i8"), ("number", "i8"), ("kind", "i4"), ("at", "i4")], align=True
+    [("when", "f8"), ("count", "i8"), ("sequence", "i8"), ("number", "i8"), ("kind", "i8"), ("at", "i8")], align=True
 )
 
 MESSAGE = np.dtype(
     [
         ("sequence", "i8"), ("size", "i8"), ("clock", "i8"), ("read", "i8"), ("own", "i8"), ("terms", "i8"),
-        ("members", "i8"), ("loss", "f8"), ("step", "f8"), ("kind", "i4"), ("following", "i4"), ("change", "i4"),
-        ("arrived", "i4"),
+        ("members", "i8"), ("loss", "f8"), ("step", "f8"), ("kind", "i8"), ("following", "i8"), ("change", "i8"),
+        ("arrived", "i8"),
     ],
     align=True,
 )  # fmt: skip
@@ -50,36 +50,36 @@ CHANNEL = np.dtype(
         ("mark", "i8"),  # messages below this number were sent before the sender's timer last fired
         ("expected", "i8"),  # number of the message that is delivered next
         ("held", "i8"),  # messages that have arrived and are not delivered
-        ("first", "i4"), ("last", "i4"),  # first and last message that is not acknowledged
-        ("awaited", "i4"),  # the message that is delivered next, if it is sent
-        ("sender", "i4"), ("receiver", "i4"),
+        ("first", "i8"), ("last", "i8"),  # first and last message that is not acknowledged
+        ("awaited", "i8"),  # the message that is delivered next, if it is sent
+        ("sender", "i8"), ("receiver", "i8"),
     ],
     align=True,
 )  # fmt: skip
 
-CHANGE = np.dtype([("first", "i4"), ("count", "i4"), ("references", "i4"), ("following", "i4")], align=True)
+CHANGE = np.dtype([("first", "i8"), ("count", "i8"), ("references", "i8"), ("following", "i8")], align=True)
 
 NODE = np.dtype(
     [
         # Network.
-        ("uplink", "f8"), ("unacknowledged", "i8"), ("resent", "i8"), ("timer", "i1"), ("unpersisted", "i1"),
-        ("by_name", "i4"),  # the node at this place in the order of names
+        ("uplink", "f8"), ("unacknowledged", "i8"), ("resent", "i8"), ("timer", "i8"), ("unpersisted", "i8"),
+        ("by_name", "i8"),  # the node at this place in the order of names
         ("latency_factor", "f8"),
         # Parameters of a worker: the slots of those that it has and of those that it pulls.
-        ("slot", "i4"), ("spare", "i4"), ("version", "i8"), ("progress", "i8"), ("members", "i8"), ("fresh", "i1"),
+        ("slot", "i8"), ("spare", "i8"), ("version", "i8"), ("progress", "i8"), ("members", "i8"), ("fresh", "i8"),
         ("reply_version", "i8"), ("reply_progress", "i8"), ("reply_members", "i8"),
-        ("clock", "i8"), ("own", "i8"), ("pull_clock", "i8"), ("replied", "i1"),
-        ("unseen", "i8"), ("unseen_first", "i4"), ("unseen_last", "i4"),
-        ("begun", "i1"), ("awaits", "i1"), ("stopping", "i1"), ("ended", "i1"),
+        ("clock", "i8"), ("own", "i8"), ("pull_clock", "i8"), ("replied", "i8"),
+        ("unseen", "i8"), ("unseen_first", "i8"), ("unseen_last", "i8"),
+        ("begun", "i8"), ("awaits", "i8"), ("stopping", "i8"), ("ended", "i8"),
         # Terms of a worker.
         ("drawn", "i8"), ("known", "i8"), ("sharing", "i8"), ("known_at", "i8"), ("asked_at", "i8"),
         ("report_terms", "i8"), ("report_loss", "f8"), ("report_clock", "i8"), ("report_step", "f8"),
         # The burst of a worker.
-        ("wanted", "i1"), ("terms", "i8"), ("from_progress", "i8"), ("stride", "i8"),
-        ("change", "i4"), ("loss", "f8"), ("step", "f8"),
+        ("wanted", "i8"), ("terms", "i8"), ("from_progress", "i8"), ("stride", "i8"),
+        ("change", "i8"), ("loss", "f8"), ("step", "f8"),
         ("bursts", "i8"), ("busy", "f8"), ("factor", "f8"), ("delay", "f8"),
         # What the server knows of a worker.
-        ("listed", "i1"), ("at_clock", "i8"), ("waits", "i8"), ("pending", "i4"), ("pending_read", "i8"),
+        ("listed", "i8"), ("at_clock", "i8"), ("waits", "i8"), ("pending", "i8"), ("pending_read", "i8"),
         ("pending_own", "i8"), ("pending_terms", "i8"),
     ],
     align=True,
@@ -87,8 +87,8 @@ NODE = np.dtype(
 
 # A command of the coordinator's role: a message to a node, or an event for itself after some seconds.
 COMMAND = np.dtype(
-    [("after", "f8"), ("number", "i8"), ("terms", "i8"), ("members", "i8"), ("event", "i4"), ("kind", "i4"),
-     ("to", "i4")],
+    [("after", "f8"), ("number", "i8"), ("terms", "i8"), ("members", "i8"), ("event", "i8"), ("kind", "i8"),
+     ("to", "i8")],
     align=True,
 )  # fmt: skip
 
@@ -113,21 +113,21 @@ RUN = np.dtype(
         # Options of the run.
         ("workers", "i8"), ("size", "i8"), ("features", "i8"), ("width", "i8"), ("epoch", "i8"), ("goal", "i8"),
         ("quota", "i8"), ("window", "i8"), ("patience", "f8"), ("push_every", "i8"), ("pull_every", "i8"),
-        ("run_ahead", "i8"), ("bound", "i8"), ("mean", "i1"), ("rounds", "i1"),
+        ("run_ahead", "i8"), ("bound", "i8"), ("mean", "i8"), ("rounds", "i8"),
         ("bandwidth", "f8"), ("loss", "f8"), ("duplication", "f8"), ("reordering", "f8"),
         ("update_kind", "i8"), ("update_first", "f8"), ("update_second", "f8"),
         ("latency_kind", "i8"), ("latency_first", "f8"), ("latency_second", "f8"),
         ("rows", "i8"), ("span", "i8"), ("alike", "i8"), ("most_blocks", "i8"), ("stamp", "i8"),
         # The server.
-        ("begun", "i1"), ("version", "i8"), ("server_progress", "i8"), ("ended", "i8"), ("listed", "i8"),
+        ("begun", "i8"), ("version", "i8"), ("server_progress", "i8"), ("ended", "i8"), ("listed", "i8"),
         ("least", "i8"), ("answered_at", "i8"), ("round", "i8"), ("pending", "i8"), ("unpersisted", "i8"),
-        ("waiting", "i8"), ("request", "i8"), ("request_last", "i1"), ("answer_version", "i8"),
+        ("waiting", "i8"), ("request", "i8"), ("request_last", "i8"), ("answer_version", "i8"),
         # The coordinator: what it has counted, the terms at which its role has to react, and what its role has decided.
         ("terms", "i8"), ("coordinator_loss", "f8"), ("clock", "i8"), ("step", "f8"), ("heard", "i8"),
-        ("due", "i8"), ("loss_limit", "f8"), ("stopping", "i1"), ("training_workers", "i8"),
+        ("due", "i8"), ("loss_limit", "f8"), ("stopping", "i8"), ("training_workers", "i8"),
         # Why the loop has returned, and where it goes on.
-        ("event", "i8"), ("message", "i8"), ("sender", "i8"), ("needed", "i8"), ("open", "i8"), ("called", "i1"),
-        ("finished", "i1"), ("commands", "i8"), ("training", "i8"),
+        ("event", "i8"), ("message", "i8"), ("sender", "i8"), ("needed", "i8"), ("open", "i8"), ("called", "i8"),
+        ("finished", "i8"), ("commands", "i8"), ("training", "i8"),
     ],
     align=True,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Workers, as :class:`hogwild.strategies.roles.parameter_server_worker.ParameterServerWorker` and its ``ShardCursor``."""
+"""Workers, as :class:`hogwild.strategies.roles.parameter_server_worker.ParameterServerWorker` and its cursor."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def adopt(run: Any, worker: Any) -> None:
     """Continue from the reply to the pull, plus the changes that were pushed since."""
     node = node_at(run, worker)
     node.slot, node.spare = node.spare, node.slot
-    change = np.int64(node.unseen_first)
+    change = node.unseen_first
     while change >= 0:
         add_change(run, change, node.slot, np.float32(1))
-        change = np.int64(change_at(run, change).following)
+        change = change_at(run, change).following
     node.version, node.progress, node.members = node.reply_version, node.reply_progress, node.reply_members
     node.own, node.fresh = node.unseen, min(1, node.unseen)
     node.pull_clock, node.replied = -1, 0
@@ -105,9 +105,9 @@ def adopt(run: Any, worker: Any) -> None:
 def forget_unseen(run: Any, worker: Any) -> None:
     """Drop the list of changes that the parameters on their way do not contain."""
     node = node_at(run, worker)
-    change = np.int64(node.unseen_first)
+    change = node.unseen_first
     while change >= 0:
-        following = np.int64(change_at(run, change).following)
+        following = change_at(run, change).following
         release(run, change)
         change = following
     node.unseen, node.unseen_first, node.unseen_last = 0, -1, -1

@@ -54,7 +54,7 @@ NEVER = 2**62  # number of terms that no run reaches
 
 
 class CompiledLoop:
-    """Compiled event loop of one simulated run; :mod:`hogwild.runtimes.simulator.loop_choice` tells which runs have one.
+    """Compiled event loop of one simulated run; :mod:`hogwild.runtimes.simulator.loop_choice` tells which runs have it.
 
     All times are simulated seconds.
     """

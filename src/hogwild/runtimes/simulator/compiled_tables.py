@@ -97,7 +97,7 @@ def _addressed(t: Tables) -> Tables:
     run["nodes_address"], run["nodes"] = t.nodes.ctypes.data, len(t.nodes)
     for name in tables.NAMES:
         table = getattr(t, name)
-        run[f"{name}_address"], run[f"{name}_length"] = table.ctypes.data, len(table)
+        run[f"{name}_address"], run[f"{name}_length"] = table.ctypes.data, table.size
     return t
 
 
