@@ -85,19 +85,6 @@ def compiled_part(function: Function) -> Any:
     return numba.njit(**OPTIONS, **UNCALLED)(function)
 
 
-def kernel_part(function: Function, arithmetic: str = "fused") -> Any:
-    """Return a compiled part of kernels that keeps its own arithmetic in kernels with another one.
-
-    >>> def square(x):
-    ...     return x * x
-    >>> def sum_of_squares(x, y):
-    ...     return squared(x) + squared(y)
-    >>> specialise(sum_of_squares, cache=False, arithmetic="separate", squared=kernel_part(square))(3, 4)
-    25
-    """
-    return _compiled_part(function, arithmetic)
-
-
 def bind(template: Function, **parts: Any) -> Function:
     """Return a copy of ``template`` in which each global name in ``parts`` refers to the given function or number.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from hogwild.data.csr import Array
-from hogwild.jit import Function, bind, constant, kernel_part, specialise
+from hogwild.jit import Function, bind, constant, specialise
 from hogwild.kernels import (
     conflict_counters,
     linear,
@@ -30,7 +30,6 @@ from hogwild.kernels.row_layouts import (
     weight_in_table,
     weight_in_vector,
 )
-from hogwild.kernels.simulation import burst, loop
 from hogwild.kernels.sync_policies import ways as ways_of
 from hogwild.kernels.work_queue import QueueLoop
 
@@ -81,24 +80,12 @@ def descend(
     With ``watching``, the loop counts conflicts. Its arguments ``sync`` and ``constants`` are then pairs, whose second
     element is a :class:`hogwild.kernels.conflict_counters.ConflictCounters`.
     """
-    template = linear.descend if loss else linear.descend_many
-    parts = _descent_parts(layout, access, step, rests, pace, penalised, loss, slopes, numbers, far, scaled, watching)
-    if access == "turns":
-        return specialise(template, cache=keep, **parts)
-    return QueueLoop(bind(template, **parts), keep)
-
-
-def _descent_parts(
-    layout: str, access: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool],
-    loss: Function | None, slopes: Function | None, numbers: int, far: bool, scaled: bool = False,
-    watching: bool = False,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the functions that the names in a descent stand for."""
     columns = LAYOUTS[layout]
     ways = ways_of(access, columns["column"], watching)
     ways["flush"] = bind(linear.flush, guard=ways.pop("guard"), unguard=ways.pop("unguard"))
+    template = linear.descend if loss else linear.descend_many
     losses = {name: function for name, function in (("loss", loss), ("slopes", slopes)) if function is not None}
-    return {
+    parts: dict[str, Any] = {
         **columns,
         **ways,
         **losses,
@@ -110,25 +97,9 @@ def _descent_parts(
         "pace": bind(PACES[pace], value=columns["value"]),
         **_penalties(rests, penalised, scaled),
     }
-
-
-@functools.cache
-def event_loop(
-    layout: str, step: Function, rests: bool, pace: str, penalised: tuple[bool, bool], loss: Function, keep: bool,
-    numbers: int, far: bool,
-) -> Any:  # fmt: skip
-    """Return the compiled event loop of simulated workers that share a parameter server.
-
-    Their descent is compiled as that of a real worker is. In the loop around it, multiplications and additions round
-    separately, as in Python, so that both have the same times.
-    """
-    parts = _descent_parts(layout, "free", step, rests, pace, penalised, loss, None, numbers, far)
-    train = bind(
-        burst.train,
-        descend=kernel_part(bind(linear.descend, **parts)),
-        remember=bind(burst.remember, column=LAYOUTS[layout]["column"]),
-    )
-    return specialise(loop.simulate, cache=keep, arithmetic="separate", train=train)
+    if access == "turns":
+        return specialise(template, cache=keep, **parts)
+    return QueueLoop(bind(template, **parts), keep)
 
 
 @functools.cache

@@ -80,12 +80,28 @@ class QueueLoop:
         rest: tuple[Any, ...],
     ) -> None:  # fmt: skip
         """Descend along claimed parts of chunks, and add to the tally, as :func:`run_queue` does."""
+        given, addresses = self._bound(data, order, rates, rest)
+        run_queue(queue, starts, tally, given, *addresses)
+
+    def c_function(
+        self, data: tuple[Array, ...], order: Array, rates: Array, rest: tuple[Any, ...]
+    ) -> tuple[Array, int]:
+        """Return the record of these arguments, and the address of the C function that descends along its terms.
+
+        Compiled code calls both with :func:`call_with_record`. The arrays must live as long as the record is used.
+        """
+        given, addresses = self._bound(data, order, rates, rest)
+        return given, addresses[0]
+
+    def _bound(
+        self, data: tuple[Array, ...], order: Array, rates: Array, rest: tuple[Any, ...]
+    ) -> tuple[Array, list[int]]:
         arguments = *data, order, *self.turns, rates, *rest
         fingerprint = compute_fingerprint(arguments)
         if fingerprint not in self._known:
             self._known[fingerprint] = self._compiled(data, order, rates, rest)
         layout, addresses = self._known[fingerprint]
-        run_queue(queue, starts, tally, record(layout, arguments), *addresses)
+        return record(layout, arguments), addresses
 
     def _compiled(self, data: tuple[Array, ...], order: Array, rates: Array, rest: Any) -> tuple[Struct, list[int]]:
         kinds = tuple(map(numba.typeof, (*data, order, *self.turns, rates, *rest)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.messaging.deltas import Floats
@@ -23,19 +24,24 @@ class PlainServer:
 
 
 class CompiledRows(Protocol):
-    """Rows of all workers, their step sizes, and the event loop that is compiled with the descent along them."""
-
-    @property
-    def kernel(self) -> Any:
-        """The compiled event loop, :func:`hogwild.kernels.simulation.loop.simulate`."""
+    """Rows of all workers, their step sizes, and the compiled descent along them."""
 
     @property
     def data(self) -> tuple[NDArray[Any], ...]:
-        """The arrays of the rows."""
+        """The arrays of the rows: place of the first entry of each, feature of each entry, and others."""
 
     @property
-    def rest(self) -> tuple[Any, ...]:
-        """The arguments of the descent after the parameters."""
+    def order_type(self) -> np.dtype[Any]:
+        """The type of row numbers."""
+
+    def descent(self, rows: NDArray[Any], rates: Floats, state: tuple[Floats, ...]) -> tuple[NDArray[Any], int]:
+        """Return the record of arguments and the address of the descent along ``rows``, which changes ``state``."""
+
+    def start(self, values: Floats) -> tuple[Floats, ...]:
+        """Return exchanged values as a state: the numbers of all features, and those beside them."""
+
+    def vector(self, state: tuple[Floats, ...]) -> Floats:
+        """Return the exchanged values of a state."""
 
     @property
     def longest(self) -> int:
@@ -48,12 +54,6 @@ class CompiledRows(Protocol):
     @property
     def alike(self) -> int:
         """The number of consecutive terms with the same step size, beyond a table."""
-
-    def table(self, values: Floats) -> Floats:
-        """Return exchanged values as a table with a row for each feature, and one for the intercept."""
-
-    def vector(self, table: Floats) -> Floats:
-        """Return the exchanged values of such a table."""
 
     def order(self, epoch: int) -> NDArray[Any]:
         """Return the rows of an epoch, those of each worker after those of the one before."""

@@ -35,7 +35,6 @@ from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_en
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import (
-    BoundEventLoop,
     BoundKernel,
     Defaults,
     Replicas,
@@ -320,11 +319,6 @@ class Linear(RowProblem):
 
         table = CoordinateTable(self._kernels, rule, lambda: self._curvatures, in_step)
         return LinearClassesOnGPU(table) if self.n_outputs > 1 else LinearOnGPU(table, self.labels.classes is not None)
-
-    def event_loop(self, rule: Rule) -> BoundEventLoop | None:
-        """Return the event loop that is compiled with the descent of a rule; None where there is none."""
-        suits = self.n_outputs == 1 and self.has_sparse_terms and not (rule.has_duals or rule.single_worker)
-        return self._kernels.event_loop(rule, self.sync_buffer("free")) if suits else None
 
     def _largest_curvature(self, few: CSRRows) -> float:
         """Return the largest curvature of the loss of a row, with its weight, by its score."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from hogwild.problems.hot_replicas import (
     replica_layout,
     rows_between_merges,
 )
-from hogwild.problems.problem import BoundEventLoop, BoundKernel, QueueKernel, RangeKernel, State
+from hogwild.problems.problem import BoundKernel, QueueKernel, RangeKernel, State
 from hogwild.rules.rule import Rule
 from hogwild.rules.sklearn_sgd import Sequential
 
@@ -66,54 +66,7 @@ class LinearKernels:
         ParameterError
             If the rule does not suit the loss or the number of outputs.
         """
-        self._check(rule)
-        if isinstance(rule, Sequential):
-            return self._sequential(rule, workers)
-        scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
         penalised = self.l1 > 0, self.l2 > 0
-        kernel = linear_build.descend(
-            self.layout,
-            access,
-            rule.step,
-            rule.skips_zero_gradient and not self.intercept_gradient,
-            rule.step_size,
-            penalised,
-            *output_functions(self.loss, self.outputs),
-            self.loss.ours,
-            len(rule.initial),
-            self._is_far(rule),
-            scaled,
-            counters is not None,
-        )
-        first, constants, last = self._arguments(rule, access, workers, scaled)
-
-        def rest(state: State, sync: Array) -> tuple[Any, ...]:
-            if counters is None:
-                return *state, *first, constants, sync, *last
-            return *state, *first, (constants, counters), (sync, counters), *last
-
-        return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
-
-    def event_loop(self, rule: Rule, sync: Array) -> BoundEventLoop:
-        """Return the event loop of simulated workers, each of which has parameters to itself."""
-        self._check(rule)
-        loop = partial(
-            linear_build.event_loop,
-            self.layout,
-            rule.step,
-            rule.skips_zero_gradient and not self.intercept_gradient,
-            rule.step_size,
-            (self.l1 > 0, self.l2 > 0),
-            output_functions(self.loss, self.outputs)[0],
-            self.loss.ours,
-            len(rule.initial),
-            self._is_far(rule),
-        )
-        first, constants, last = self._arguments(rule, "free", 1, False)
-        return BoundEventLoop(loop, (*first, constants, sync, *last))
-
-    def _check(self, rule: Rule) -> None:
-        """Raise ParameterError if the rule does not suit the loss or the number of outputs."""
         step_size = rule.step_size
         if step_size != "scheduled" and self.loss.name not in (HINGE.name, EPSILON_INSENSITIVE.name):
             raise ParameterError(
@@ -123,12 +76,27 @@ class LinearKernels:
             raise ParameterError(
                 "PassiveAggressive goes with one output: learn each class against the rest in a run of its own."
             )
-
-    def _arguments(
-        self, rule: Rule, access: str, workers: int, scaled: bool
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arguments of a descent after the parameters: those before the rule's, the rule's, and the last."""
-        shares = self.shares() if (self.l1 > 0 or self.l2 > 0) and not scaled else np.empty(0, np.float32)
+        if isinstance(rule, Sequential):
+            return self._sequential(rule, workers)
+        scaled = (workers == 1 if alone is None else alone) and self._is_scaled(rule)
+        kernel = linear_build.descend(
+            self.layout,
+            access,
+            rule.step,
+            rule.skips_zero_gradient and not self.intercept_gradient,
+            step_size,
+            penalised,
+            *output_functions(self.loss, self.outputs),
+            self.loss.ours,
+            len(rule.initial),
+            self._is_far(rule),
+            scaled,
+            counters is not None,
+        )
+        constants: Any = tuple(np.float32(c) for c in rule.constants)
+        if counters is not None:
+            constants = constants, counters
+        shares = self.shares() if any(penalised) and not scaled else np.empty(0, np.float32)
         l1, l2, parameter = np.float32(self.l1), np.float32(self.l2), float(self.loss.parameter)
         bias_rate, bias_gradient = np.float32(self.intercept_lr_multiplier), np.float32(self.intercept_gradient)
         # With locks and turns no update may be lost or damped, so each one is merged at once.
@@ -136,11 +104,15 @@ class LinearKernels:
         flush_rows, least = (1, np.float32(1)) if at_once else (FLUSH_ROWS, np.float32(1 / workers))
         flush_rows = flush_rows if workers > 1 else ALL_ROWS
         curvature = np.float32(self.loss.curvature)
-        return (
-            (self.intercept, shares, l1, l2, self.class_weights, parameter),
-            tuple(np.float32(c) for c in rule.constants),
-            (flush_rows, least, curvature, bias_rate, bias_gradient),
-        )
+
+        def rest(state: State, sync: Array) -> tuple[Any, ...]:
+            shared = sync if counters is None else (sync, counters)
+            return (
+                *state, self.intercept, shares, l1, l2, self.class_weights, parameter, constants, shared, flush_rows,
+                least, curvature, bias_rate, bias_gradient,
+            )  # fmt: skip
+
+        return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
     def replicas(self, rule: Rule, rows: int | str, workers: int) -> HotReplicas | None:
         """Return replicas of the hot coordinates for each worker, merged every ``rows`` rows.

@@ -312,10 +312,6 @@ class RowProblem(Problem):
         """
         return None
 
-    def event_loop(self, rule: Rule) -> BoundEventLoop | None:
-        """Return the event loop that simulators have compiled with the descent of a rule; None where there is none."""
-        return None
-
     @abstractmethod
     def sync_buffer(self, access: str) -> NDArray[Any]:
         """Return the locks or the turns of an access policy."""
@@ -415,19 +411,6 @@ def is_strength(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundEventLoop:
-    """Compiled event loop of a simulated parameter server, :func:`hogwild.kernels.simulation.loop.simulate`."""
-
-    build: Callable[[], Any]
-    rest: tuple[Any, ...]  # The arguments of the descent after the parameters.
-
-    @property
-    def kernel(self) -> Any:
-        """The compiled loop."""
-        return self.build()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class QueueKernel:
     """Compiled loop that claims parts of chunks itself."""
 
@@ -441,6 +424,13 @@ class QueueKernel:
         starts = np.array([0, len(chunk.order)])
         self.kernel(new_queue(), starts, tally, chunk.rows.arrays, chunk.order, rates, self.rest(state, sync))
         return float(tally[LOSS])
+
+    def c_function(
+        self, data: tuple[Array, ...], order: Array, rates: Array, state: State, sync: Array
+    ) -> tuple[Array, int]:
+        """Return the record of these arguments, and the address of the C function that descends along its terms."""
+        found: tuple[Array, int] = self.kernel.c_function(data, order, rates, self.rest(state, sync))
+        return found
 
     def descend(self, whole: EpochPlan, queue: Array, tally: Array, rates: Array, state: State, sync: Array) -> None:
         """Descend along parts of an epoch until none is left to claim."""

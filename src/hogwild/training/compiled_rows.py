@@ -10,39 +10,30 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.messaging.deltas import Floats
-from hogwild.problems.problem import BoundEventLoop
+from hogwild.problems.problem import QueueKernel, State
 from hogwild.training.row_order import InMemoryOrder
 from hogwild.training.row_trainer import SPAN, RowSource, pack_state, unpack_state
 
 
 @dataclass(eq=False)
 class SimulatedRows:
-    """Rows in memory of a problem that has a compiled event loop."""
+    """Rows in memory of a problem whose terms change the coordinates of their features, and few others."""
 
     source: RowSource
-    loop: BoundEventLoop
+    kernel: QueueKernel
     in_order: InMemoryOrder
 
     @classmethod
     def of(cls, source: RowSource) -> SimulatedRows | None:
-        """Return the rows of a source; None where there is no compiled event loop for them."""
-        loop, order = source.problem.event_loop(source.rule), source.order
+        """Return the rows of a source; None where a compiled event loop cannot read them."""
+        problem, rule = source.problem, source.rule
         # A worker that is alone may multiply all weights by a factor, as no worker of several does.
-        if loop is None or source.workers == 1 or not isinstance(order, InMemoryOrder):
+        if not problem.has_sparse_terms or source.workers == 1 or not isinstance(source.order, InMemoryOrder):
             return None
-        return cls(source, loop, order)
+        kernel = problem.kernel(rule, "free", 1, False)
+        return cls(source, kernel, source.order) if isinstance(kernel, QueueKernel) else None
 
     span = SPAN
-
-    @property
-    def kernel(self) -> Any:
-        """The compiled event loop."""
-        return self.loop.kernel
-
-    @property
-    def rest(self) -> tuple[Any, ...]:
-        """The arguments of the descent after the parameters."""
-        return self.loop.rest
 
     @cached_property
     def data(self) -> tuple[Array, ...]:
@@ -59,15 +50,30 @@ class SimulatedRows:
         """The number of consecutive terms with the same step size, beyond a table."""
         return int(self.source.problem.updates_per_step)
 
-    def table(self, values: Floats) -> Floats:
-        """Return exchanged values as a table with a row for each feature, and one for the intercept."""
-        state = self.source.problem.start(self.source.rule)
-        unpack_state(values, state)
-        return np.concatenate(state)
+    @property
+    def order_type(self) -> np.dtype[Any]:
+        """The type of row numbers."""
+        return self.in_order.whole(0).order.dtype
 
-    def vector(self, table: Floats) -> Floats:
-        """Return the exchanged values of such a table."""
-        return pack_state((table[:-1], table[-1:]))
+    def descent(self, rows: Array, rates: Floats, state: State) -> tuple[Array, int]:
+        """Return the record of arguments and the address of the descent along ``rows``, which changes ``state``."""
+        return self.kernel.c_function(self.data, rows, rates, state, self.sync)
+
+    @cached_property
+    def sync(self) -> Array:
+        """The locks of workers that need none."""
+        found: Array = self.source.problem.sync_buffer("free")
+        return found
+
+    def start(self, values: Floats) -> State:
+        """Return exchanged values as a state: the numbers of all features, and those beside them."""
+        state: State = self.source.problem.start(self.source.rule)
+        unpack_state(values, state)
+        return state
+
+    def vector(self, state: State) -> Floats:
+        """Return the exchanged values of a state."""
+        return pack_state(state)
 
     def order(self, epoch: int) -> Array:
         """Return the rows of an epoch, those of each worker after those of the one before."""

@@ -1,6 +1,7 @@
 """Bursts of workers: rows, step sizes, the descent of the problem, and what it has changed.
 
-``descend`` and ``column`` are bound by :func:`hogwild.kernels.linear_build.event_loop`.
+The descent is the C function that a real worker calls. It changes the parameters of the features of its rows, and those
+beside all features, in arrays to which they are copied before.
 """
 
 from __future__ import annotations
@@ -9,26 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.row_layouts import span
+from hogwild.kernels.argument_record import call_with_record
 from hogwild.kernels.simulation.sparse_changes import append, new_change
 from hogwild.kernels.simulation.table_access import (
+    all_parameters,
     burst_step_sizes,
+    entry_columns,
     feature_stamps,
+    long_entry_columns,
+    long_row_numbers,
     node_at,
-    numbers_before,
+    numbers_beside,
     ordered_epochs,
-    parameters,
+    row_numbers,
     row_orders,
+    row_starts,
     step_sizes,
     touched_features,
+    trained_numbers,
 )
 from hogwild.kernels.simulation.tables import FIRST_WORKER, GO_ON, ORDER, RATES
 
-# mypy: disable-error-code="name-defined"
-# ruff: noqa: F821
+# mypy: disable-error-code="call-arg, unreachable"
 
 
-def train(run: Any, data: Any, rest: Any) -> Any:
+def train(run: Any, descent: Any) -> Any:
     """Compute the burst that a worker has begun; return GO_ON, or what is missing for it."""
     node = node_at(run, run.training)
     terms = node.terms
@@ -44,24 +50,15 @@ def train(run: Any, data: Any, rest: Any) -> Any:
             run.needed = epoch
             return ORDER
     find_rates(run, node)
-    state = parameters(run, node.slot)
-    touched = remember(run, data, node, rows, begin, state)
+    find_rows(run, node, rows, begin)
+    touched = copy_touched(run, node)
     done, loss = 0, 0.0
     while done < terms:
-        epoch, first = (node.drawn + done) // rows, (node.drawn + done) % rows
-        many = min(terms - done, rows - first)
-        start = run.rows * place_of(run, epoch) + begin + first
-        order = row_orders(run)[start : start + many]
-        rates = burst_step_sizes(run)[done : done + many]
-        loss += descend(*data, order, 0, 1, rates, state[: run.features], state[run.features :], *rest)
+        many = min(terms - done, rows - (node.drawn + done) % rows)  # The next epoch is another chunk.
+        loss += call_with_record(run.descend, descent, done, done + many, 0)
         done += many
     node.loss = loss
-    node.change = new_change(run)
-    for k in range(touched):
-        u = touched_features(run)[k]
-        for c in range(run.width):
-            if state[u, c] != numbers_before(run)[run.width * k + c]:
-                append(run, node.change, u * run.width + c, state[u, c] - numbers_before(run)[run.width * k + c])
+    note_change(run, node, touched)
     run.training = -1
     return GO_ON
 
@@ -79,26 +76,15 @@ def find_rates(run: Any, node: Any) -> None:
     node.step = np.float32(total / terms)
 
 
-def remember(run: Any, data: Any, node: Any, rows: Any, begin: Any, state: Any) -> Any:
-    """Remember the numbers that a burst may change, each once; return for how many features."""
-    indptr, indices = data[0], data[1]
-    run.stamp += 1
-    touched = 0
-    for k in range(node.drawn, node.drawn + node.terms):
-        row = row_orders(run)[run.rows * place_of(run, k // rows) + begin + k % rows]
-        start, end = span(indptr, row)
-        for j in range(start, end):
-            u = np.int64(column(indices, j, start))
-            if feature_stamps(run)[u] != run.stamp:
-                feature_stamps(run)[u] = run.stamp
-                touched_features(run)[touched] = u
-                for c in range(run.width):
-                    numbers_before(run)[run.width * touched + c] = state[u, c]
-                touched += 1
-    touched_features(run)[touched] = run.features
-    for c in range(run.width):
-        numbers_before(run)[run.width * touched + c] = state[run.features, c]
-    return touched + 1
+def find_rows(run: Any, node: Any, rows: Any, begin: Any) -> None:
+    """Find the rows of a burst."""
+    for k in range(node.terms):
+        drawn = node.drawn + k
+        row = row_orders(run)[run.rows * place_of(run, drawn // rows) + begin + drawn % rows]
+        if run.order_bytes == 4:
+            row_numbers(run)[k] = row
+        else:
+            long_row_numbers(run)[k] = row
 
 
 def place_of(run: Any, epoch: Any) -> Any:
@@ -107,3 +93,43 @@ def place_of(run: Any, epoch: Any) -> Any:
         if ordered_epochs(run)[place] == epoch:
             return place
     return -1
+
+
+def copy_touched(run: Any, node: Any) -> Any:
+    """Copy the numbers that a burst may change to the arrays of the descent; return for how many features."""
+    values, first = all_parameters(run), run.size * node.slot
+    run.stamp += 1
+    touched = 0
+    for k in range(node.terms):
+        row = row_numbers(run)[k] if run.order_bytes == 4 else long_row_numbers(run)[k]
+        for j in range(row_starts(run)[row], row_starts(run)[row + 1]):
+            u = np.int64(entry_columns(run)[j] if run.column_bytes == 4 else long_entry_columns(run)[j])
+            if feature_stamps(run)[u] != run.stamp:
+                feature_stamps(run)[u] = run.stamp
+                touched_features(run)[touched] = u
+                touched += 1
+                for c in range(u * run.each, (u + 1) * run.each):
+                    trained_numbers(run)[c] = values[first + c]
+    for c in range(run.each):
+        numbers_beside(run)[c] = values[first + run.size - run.each + c]
+    return touched
+
+
+def note_change(run: Any, node: Any, touched: Any) -> None:
+    """Note what a burst has changed, and copy it back to the parameters of the worker."""
+    values, first = all_parameters(run), run.size * node.slot
+    node.change = new_change(run)
+    for k in range(touched):
+        u = touched_features(run)[k]
+        for c in range(u * run.each, (u + 1) * run.each):
+            note_number(run, node, values, first, c, trained_numbers(run)[c])
+    for c in range(run.each):
+        note_number(run, node, values, first, run.size - run.each + c, numbers_beside(run)[c])
+
+
+def note_number(run: Any, node: Any, values: Any, first: Any, index: Any, value: Any) -> None:
+    """Note a number of a worker's parameters, if it has changed."""
+    before = values[first + index]
+    if value != before:
+        append(run, node.change, index, value - before)
+        values[first + index] = value

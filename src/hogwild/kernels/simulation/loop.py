@@ -1,6 +1,6 @@
 """Event loop of a compiled simulation, which returns where the coordinator's role has to react.
 
-``train`` is bound by :func:`hogwild.kernels.linear_build.event_loop`.
+The loop is compiled once: it calls the descents of problems and rules as C functions.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.jit import specialise
+from hogwild.kernels.simulation.burst import train
 from hogwild.kernels.simulation.event_heap import schedule, take
 from hogwild.kernels.simulation.network import (
     acknowledge,
@@ -48,14 +50,14 @@ from hogwild.kernels.simulation.tables import (
 )
 from hogwild.kernels.simulation.worker import begin_burst, trained, worker_receives
 
-# mypy: disable-error-code="name-defined"
-# ruff: noqa: F821
-
 SPARE_RECORDS = 64
 
 
-def simulate(runs: Any, data: Any, rest: Any, most: Any) -> Any:
-    """Process events of the only run in ``runs``, at most about ``most``; return why the loop has ended."""
+def process_events(runs: Any, descent: Any, most: Any) -> Any:
+    """Process events of the only run in ``runs``, at most about ``most``; return why the loop has ended.
+
+    ``descent`` is the record of arguments of the descent.
+    """
     run = runs[0]
     if run.called:
         why = after_call(run)
@@ -66,7 +68,7 @@ def simulate(runs: Any, data: Any, rest: Any, most: Any) -> Any:
     stop = run.events + most
     while True:
         if run.training >= 0:
-            why = train(run, data, rest)
+            why = train(run, descent)
             if why != GO_ON:
                 return why
         if run.queued == 0:
@@ -188,3 +190,7 @@ def after_call(run: Any) -> Any:
         return deliver(run, run.open)
     settle(run, COORDINATOR)
     return GO_ON
+
+
+# Multiplications and additions round separately, as in Python, so that both event loops have the same times.
+simulate = specialise(process_events, arithmetic="separate")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hogwild.delays import Always, Delay, Exponential, HeavyTail, LogNormal, Normal
 from hogwild.jit import UNCALLED, UNFUSED
 
-# mypy: disable-error-code="no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-call, misc, call-arg"
 
 ALWAYS, NORMAL, LOG_NORMAL, EXPONENTIAL, HEAVY_TAIL = range(5)
 # The functions of Numba below are compiled as Numba wants them, not as parts of kernels.

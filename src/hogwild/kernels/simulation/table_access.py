@@ -16,7 +16,6 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from hogwild.kernels.simulation.tables import CHANGE, CHANNEL, COMMAND, EVENT, MESSAGE, NODE, RUN, TRAFFIC
-from hogwild.kernels.work_queue import pointer
 
 # mypy: disable-error-code="no-untyped-call, call-arg, misc"
 
@@ -29,9 +28,15 @@ def word_at(builder: Any, record: Any, offset: int) -> Any:
     return builder.load(builder.bitcast(place, WORD.as_pointer()))
 
 
+def offset_of(name: str) -> int:
+    """Return the offset of a field in the record of the run, in bytes."""
+    assert RUN.fields is not None
+    return RUN.fields[name][1]
+
+
 def record_access(name: str, dtype: np.dtype[Any]) -> Any:
     """Return a function of the run and a number that returns a record of a table."""
-    offset, size, kind = RUN.fields[f"{name}_address"][1], dtype.itemsize, numba.from_dtype(dtype)
+    offset, size, kind = offset_of(f"{name}_address"), dtype.itemsize, numba.from_dtype(dtype)
     layout = str(dtype)  # The digest of a kernel contains this text, and not the type.
 
     @intrinsic
@@ -49,7 +54,7 @@ def record_access(name: str, dtype: np.dtype[Any]) -> Any:
 
 def vector_access(name: str, dtype: Any) -> Any:
     """Return a function of the run that returns all numbers, or all records, of a table as a vector."""
-    places = tuple(RUN.fields[f"{name}_{what}"][1] for what in ("address", "length"))
+    places = tuple(offset_of(f"{name}_{what}") for what in ("address", "length"))
     size, kind = np.dtype(dtype).itemsize, types.Array(numba.from_dtype(np.dtype(dtype)), 1, "C")
     layout = str(np.dtype(dtype))
 
@@ -91,11 +96,12 @@ row_orders = vector_access("orders", np.int64)
 ordered_epochs = vector_access("epochs", np.int64)
 feature_stamps = vector_access("stamps", np.int64)
 touched_features = vector_access("touched", np.int64)
-numbers_before = vector_access("before", np.float32)
+# Rows, in integers of either length, and the arrays of the descent.
+row_starts = vector_access("row_starts", np.int64)
+entry_columns = vector_access("columns", np.uint32)
+long_entry_columns = vector_access("columns", np.uint64)
+row_numbers = vector_access("burst_rows", np.uint32)
+long_row_numbers = vector_access("burst_rows", np.int64)
+trained_numbers = vector_access("trained", np.float32)
+numbers_beside = vector_access("beside", np.float32)
 bit_addresses = vector_access("bits", np.uint64)
-
-
-def parameters(run: Any, slot: Any) -> Any:
-    """Return the parameters of a slot: a row for each feature, and one for the intercept."""
-    address = run.values_address + 4 * run.size * slot
-    return numba.carray(pointer(address), (run.features + 1, run.width), np.float32)

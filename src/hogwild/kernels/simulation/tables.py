@@ -98,7 +98,7 @@ TRAFFIC = np.dtype([("messages", "i8"), ("bytes", "i8"), ("receipts", "i8"), ("l
 NAMES = (
     "channels", "messages", "events", "changes", "block_numbers", "block_values", "block_following", "commands",
     "traffic", "values", "delays", "lags", "clocks", "waiting", "peers", "rates", "burst_rates", "orders", "epochs",
-    "stamps", "touched", "before", "bits",
+    "stamps", "touched", "row_starts", "columns", "burst_rows", "trained", "beside", "bits",
 )  # fmt: skip
 
 RUN = np.dtype(
@@ -111,13 +111,14 @@ RUN = np.dtype(
         ("changes", "i8"), ("free_change", "i8"), ("fresh_change", "i8"),
         ("blocks", "i8"), ("free_block", "i8"), ("fresh_block", "i8"), ("delays", "i8"),
         # Options of the run.
-        ("workers", "i8"), ("size", "i8"), ("features", "i8"), ("width", "i8"), ("epoch", "i8"), ("goal", "i8"),
+        ("workers", "i8"), ("size", "i8"), ("each", "i8"), ("epoch", "i8"), ("goal", "i8"),
         ("quota", "i8"), ("window", "i8"), ("patience", "f8"), ("push_every", "i8"), ("pull_every", "i8"),
         ("run_ahead", "i8"), ("bound", "i8"), ("mean", "i8"), ("rounds", "i8"),
         ("bandwidth", "f8"), ("loss", "f8"), ("duplication", "f8"), ("reordering", "f8"),
         ("update_kind", "i8"), ("update_first", "f8"), ("update_second", "f8"),
         ("latency_kind", "i8"), ("latency_first", "f8"), ("latency_second", "f8"),
         ("rows", "i8"), ("span", "i8"), ("alike", "i8"), ("most_blocks", "i8"), ("stamp", "i8"),
+        ("descend", "i8"), ("order_bytes", "i8"), ("column_bytes", "i8"),
         # The server.
         ("begun", "i8"), ("version", "i8"), ("server_progress", "i8"), ("ended", "i8"), ("listed", "i8"),
         ("least", "i8"), ("answered_at", "i8"), ("round", "i8"), ("pending", "i8"), ("unpersisted", "i8"),
@@ -149,7 +150,7 @@ class Tables(NamedTuple):
     block_following: Table
     commands: Table
     traffic: Table  # by kind of message
-    values: Table  # parameters in slots: (slot, feature, number), the intercept after the features
+    values: Table  # parameters in slots: the numbers of each feature, and then those beside all features
     delays: Table  # pairs of a worker and the staleness of one of its changes
     lags: Table  # number of pulls by lag, with a bound on staleness
     clocks: Table  # number of workers at each clock, with a bound on staleness
@@ -161,5 +162,9 @@ class Tables(NamedTuple):
     epochs: Table  # these epochs
     stamps: Table  # the last burst that touched a feature
     touched: Table  # features that a burst has touched
-    before: Table  # and their numbers before it
+    row_starts: Table  # place of the first entry of each row
+    columns: Table  # feature of each entry
+    burst_rows: Table  # rows of a burst
+    trained: Table  # parameters that the descent changes: those of features, and
+    beside: Table  # those beside all features
     bits: Table  # addresses of the generators of random bits: of durations of updates, and of messages

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.kernels.simulation import tables
+from hogwild.kernels.simulation.loop import simulate
 from hogwild.kernels.simulation.server import ANSWER_SLOT
 from hogwild.kernels.simulation.tables import FIRST_WORKER, MESSAGE_NAMES
 from hogwild.messaging.compiled_job import CompiledJob
@@ -42,7 +43,7 @@ from hogwild.messaging.protocol import (
     Started,
     TimerFired,
 )
-from hogwild.runtimes.simulator.compiled_tables import new_tables, with_rates, with_room
+from hogwild.runtimes.simulator.compiled_tables import new_tables, state_in, with_rates, with_room
 from hogwild.runtimes.simulator.memory_accounting import held_bytes_of_tables
 from hogwild.strategies.roles.coordinator import Coordinator
 
@@ -64,7 +65,7 @@ class CompiledLoop:
         self._names = list(job.roles)
         self._numbers = {name: number for number, name in enumerate(self._names)}
         # The tables hold addresses in these generators.
-        self._streams = tuple(np.random.default_rng([job.seed, kind]) for kind in (1, 2))
+        self._streams = np.random.default_rng([job.seed, 1]), np.random.default_rng([job.seed, 2])
         self.tables = new_tables(runtime, job, compiled, self._names, self._streams)
         role = job.roles[COORDINATOR]()
         assert isinstance(role, Coordinator)
@@ -84,10 +85,11 @@ class CompiledLoop:
 
     def play(self) -> Outcome:
         """Run until the coordinator ends the run, or until no event is left; return the outcome."""
-        kernel, data, rest = self.rows.kernel, self.rows.data, self.rows.rest
+        t = self.tables
+        descent, self._run["descend"] = self.rows.descent(t.burst_rows, t.burst_rates, (t.trained, t.beside))
         self._put_order(0)
         while True:
-            why = kernel(self.tables.run, data, rest, PAUSE)
+            why = simulate(self.tables.run, descent, PAUSE)
             if why == tables.CALL:
                 self._call()
             elif why == tables.FULL:
@@ -188,7 +190,7 @@ class CompiledLoop:
         if kind == tables.STOPPED:
             return Stopped(self._counts(sender))
         assert kind == tables.PARAMETERS
-        values = self.rows.vector(self.tables.values[ANSWER_SLOT])
+        values = self.rows.vector(state_in(self.tables, ANSWER_SLOT))
         return ParametersReply(int(message["terms"]), frozen(values), 0, int(self._run["least"]))
 
     def _counts(self, node: int) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.delays import Always, Delay, DelayOption, Slowed, named, per_worker
+from hogwild.delays import NONE, Always, Delay, DelayOption, Slowed, named, per_worker
 from hogwild.kernels.simulation import tables
 from hogwild.kernels.simulation.loop import SPARE_RECORDS
 from hogwild.kernels.simulation.random_durations import addresses, as_numbers
 from hogwild.kernels.simulation.tables import BLOCK, FIRST_WORKER, STARTED, Tables
 from hogwild.messaging.compiled_job import CompiledJob
+from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import MessageJob
 from hogwild.runtimes.simulator.retransmission import retransmission_timeout
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 FEW_EPOCHS = 4  # number of epochs whose order of rows is in the tables
 FIRST_RATES = 2**14  # number of step sizes that are computed first
+MANY_DELAYS = 2**16  # number of changes whose staleness is counted together
 
 
 def split(delay: Delay) -> tuple[tuple[int, float, float] | None, dict[int, float]]:
@@ -30,14 +32,15 @@ def split(delay: Delay) -> tuple[tuple[int, float, float] | None, dict[int, floa
 
 
 def constant_delays(delay: DelayOption, workers: int) -> list[float] | None:
-    """Return the seconds that each worker waits with an update; None if they are random."""
+    """Return the seconds that each worker waits with an update; None if they are random.
+
+    >>> constant_delays({1: 0.5}, 3), constant_delays("exponential:0.1", 3)
+    ([0.0, 0.5, 0.0], None)
+    """
     given = per_worker(delay)
-    each = [given.get(number, Always(0.0)) if isinstance(given, dict) else given for number in range(workers)]
-    return [found.seconds for found in each if isinstance(found, Always)] if _all_constant(each) else None
-
-
-def _all_constant(delays: list[Delay]) -> bool:
-    return all(isinstance(found, Always) for found in delays)
+    each = [given.get(number, NONE) if isinstance(given, dict) else given for number in range(workers)]
+    constant = [found.seconds for found in each if isinstance(found, Always)]
+    return constant if len(constant) == workers else None
 
 
 def parameter_bytes(workers: int, size: int) -> int:
@@ -50,14 +53,15 @@ def new_tables(
     streams: tuple[np.random.Generator, np.random.Generator],
 ) -> Tables:  # fmt: skip
     """Return the tables of a run that is about to start."""
-    start = compiled.rows.table(job.config.start)
-    nodes, server = len(names), compiled.server
-    values = np.empty((2 * (nodes - FIRST_WORKER) + FIRST_WORKER, *start.shape), np.float32)
+    rows, server, config, nodes = compiled.rows, compiled.server, job.config, len(names)
+    state = rows.start(config.start)
+    start, each = np.concatenate([part.ravel() for part in state]), state[1].size
+    values = np.empty((2 * config.workers + FIRST_WORKER, start.size), np.float32)
     values[:FIRST_WORKER] = start
-    rows, longest = len(compiled.rows.data[0]) - 1, compiled.rows.longest
-    few = max(1, rows // job.config.workers)
-    most = min(server.push_every * longest, len(start) - 1) + 1  # features that a burst touches, with the intercept
-    clocks = 2 if server.bound is None else job.config.quota // server.push_every + 3
+    n_rows, features = len(rows.data[0]) - 1, state[0].size // each
+    most = min(server.push_every * rows.longest, features)  # features that a burst touches
+    blocks = -(-(most + 1) * each // BLOCK)
+    epochs = max(FEW_EPOCHS, server.push_every // (n_rows // config.workers) + 2)
     found = Tables(
         run=np.zeros(1, tables.RUN),
         nodes=_nodes(runtime, job, names),
@@ -65,30 +69,46 @@ def new_tables(
         messages=np.zeros(8 * nodes, tables.MESSAGE),
         events=np.zeros(16 * nodes, tables.EVENT),
         changes=np.zeros(4 * nodes, tables.CHANGE),
-        **_blocks(nodes + 2 * _blocks_of(most * start.shape[1])),
-        commands=np.zeros(2 * nodes + 8, tables.COMMAND),
+        block_numbers=np.zeros((nodes + blocks, BLOCK), np.uint32),
+        block_values=np.zeros((nodes + blocks, BLOCK), np.float32),
+        block_following=np.zeros(nodes + blocks, np.int64),
+        commands=np.zeros(2 * nodes, tables.COMMAND),
         traffic=np.zeros(len(tables.MESSAGE_NAMES), tables.TRAFFIC),
         values=values,
-        delays=np.zeros((max(2**16, 4 * nodes), 2), np.int64),
-        lags=np.zeros((server.bound or 0) + 2, np.int64),
-        clocks=np.zeros(clocks, np.int64),
+        delays=np.zeros((max(MANY_DELAYS, 2 * nodes), 2), np.int64),
+        lags=np.zeros((server.bound or 0) + 1, np.int64),
+        clocks=np.zeros(1 if server.bound is None else config.quota // server.push_every + 2, np.int64),
         waiting=np.zeros(nodes, np.int64),
         peers=np.zeros((2, nodes + 1), np.int64),
-        rates=compiled.rows.rates(0, FIRST_RATES),
+        rates=rows.rates(0, FIRST_RATES),
         burst_rates=np.zeros(server.push_every, np.float32),
-        orders=np.zeros((max(FEW_EPOCHS, server.push_every // few + 2), rows), np.int64),
-        epochs=np.full(max(FEW_EPOCHS, server.push_every // few + 2), -1, np.int64),
-        stamps=np.zeros(len(start), np.int64),
+        orders=np.zeros((epochs, n_rows), np.int64),
+        epochs=np.full(epochs, -1, np.int64),
+        stamps=np.zeros(features, np.int64),
         touched=np.zeros(most, np.int64),
-        before=np.zeros((most, start.shape[1]), np.float32),
+        row_starts=rows.data[0],
+        columns=rows.data[1],
+        burst_rows=np.zeros(server.push_every, rows.order_type),
+        trained=state[0],
+        beside=state[1],
         bits=np.stack([addresses(stream) for stream in streams]),
     )
-    _set_options(found.run[0], runtime, job, compiled, start, nodes)
-    found.run["rows"], found.run["most_blocks"] = rows, _blocks_of(most * start.shape[1])
+    _set_options(found.run[0], runtime, job, compiled)
+    sizes = {
+        "size": start.size, "each": each, "rows": n_rows, "most_blocks": blocks, "queued": nodes, "count": nodes,
+        "order_bytes": found.burst_rows.itemsize, "column_bytes": found.columns.itemsize,
+    }  # fmt: skip
+    for name, size in sizes.items():
+        found.run[name] = size
     for node in range(nodes):
         found.events[node] = 0.0, node + 1, 0, 0, STARTED, node
-    found.run["queued"] = found.run["count"] = nodes
     return _addressed(found)
+
+
+def state_in(t: Tables, slot: int) -> tuple[Floats, ...]:
+    """Return the parameters of a slot as a state."""
+    values, features = t.values[slot], t.trained.size
+    return values[:features].reshape(t.trained.shape), values[features:].reshape(t.beside.shape)
 
 
 def _addressed(t: Tables) -> Tables:
@@ -99,17 +119,6 @@ def _addressed(t: Tables) -> Tables:
         table = getattr(t, name)
         run[f"{name}_address"], run[f"{name}_length"] = table.ctypes.data, table.size
     return t
-
-
-def _blocks_of(numbers: int) -> int:
-    return -(-numbers // BLOCK)
-
-
-def _blocks(count: int) -> dict[str, Any]:
-    return {
-        "block_numbers": np.zeros((count, BLOCK), np.uint32), "block_values": np.zeros((count, BLOCK), np.float32),
-        "block_following": np.zeros(count, np.int64),
-    }  # fmt: skip
 
 
 def _nodes(runtime: Simulator, job: MessageJob, names: list[str]) -> Any:
@@ -140,12 +149,11 @@ def _channels(nodes: int) -> Any:
     return found
 
 
-def _set_options(run: Any, runtime: Simulator, job: MessageJob, compiled: CompiledJob, start: Any, nodes: int) -> None:
+def _set_options(run: Any, runtime: Simulator, job: MessageJob, compiled: CompiledJob) -> None:
     config, link, server = job.config, runtime.link, compiled.server
     options = {
-        "workers": config.workers, "size": start.size, "features": len(start) - 1, "width": start.shape[1],
-        "epoch": config.epoch, "goal": config.goal, "quota": config.quota, "window": config.window,
-        "patience": retransmission_timeout(runtime, job), "push_every": server.push_every,
+        "workers": config.workers, "epoch": config.epoch, "goal": config.goal, "quota": config.quota,
+        "window": config.window, "patience": retransmission_timeout(runtime, job), "push_every": server.push_every,
         "pull_every": server.pull_every, "run_ahead": server.run_ahead,
         "bound": -1 if server.bound is None else server.bound, "mean": server.mean, "rounds": server.rounds,
         "bandwidth": link.bandwidth, "loss": link.loss, "duplication": link.duplication,

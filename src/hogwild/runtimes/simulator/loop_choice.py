@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hogwild.delays import Always, named
 from hogwild.jit import is_cached
+from hogwild.kernels.simulation.loop import simulate
 from hogwild.machine import available_bytes
 from hogwild.messaging.job import MessageJob
 from hogwild.runtimes.simulator.compiled_tables import constant_delays, parameter_bytes, split
@@ -47,4 +48,4 @@ def pays(job: MessageJob) -> bool:
         return False
     events = EVENTS_A_PUSH * config.goal / compiled.server.push_every
     seconds = EVENT_SECONDS * events + PAIR_SECONDS * config.workers**2
-    return seconds > LOAD_SECONDS and (seconds > COMPILE_SECONDS or is_cached(compiled.rows.kernel))
+    return seconds > LOAD_SECONDS and (seconds > COMPILE_SECONDS or is_cached(simulate))
