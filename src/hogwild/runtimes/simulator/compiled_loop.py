@@ -144,7 +144,8 @@ class CompiledLoop:
         role.terms = role.samples = int(run["terms"])
         role.loss, role.step = float(run["coordinator_loss"]), float(run["step"])
         role.clock, role.events_since_check = int(run["clock"]), int(run["heard"])
-        for action in role.react(self._described()):
+        # The reaction is complete before its actions are carried out, as that of a node is.
+        for action in list(role.react(self._described())):
             self._execute(action)
         run["terms"], run["coordinator_loss"], run["step"] = role.terms, role.loss, role.step
         run["clock"], run["heard"] = role.clock, role.events_since_check

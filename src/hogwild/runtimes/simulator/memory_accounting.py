@@ -45,7 +45,8 @@ def held_bytes_of_tables(t: Tables, coordinator: Role) -> tuple[int, int]:
     pulled, arrived = nodes["version"][nodes["version"] >= 0], nodes["reply_version"][nodes["replied"] > 0]
     held = [run["version"], *([run["answer_version"]] if run["answer_version"] >= 0 else [])]
     versions = len(np.unique(np.concatenate([pulled, arrived, held])))
-    own = int(nodes["fresh"].sum())
+    # Workers have parameters of their own, or those of the reply, or before the first reply those at the start.
+    own = int(nodes["fresh"].sum()) + bool((nodes["version"] < 0).any())
     unseen = _unseen_bytes(t, nodes)
     once = whole * (versions + own) + unseen
     at_coordinator = sum(array.nbytes for array in _arrays(_held(coordinator), depth=3))
