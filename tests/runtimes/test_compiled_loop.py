@@ -264,7 +264,10 @@ ELSEWHERE = {
     "other strategies": (hogwild.LocalSGD(3), Simulator(), {}),
     "averages": (ParameterServer(3), Simulator(), {"average": 0.5}),
     "limits of time": (ParameterServer(3), Simulator(), {"budget": Budget(epochs=2, seconds=10.0)}),
-    "stalls": (ParameterServer(3), Simulator(), {"schedule": hogwild.Adaptive(0.1), "budget": Budget(epochs=2, tolerance=1e-3)}),
+    "stalls": (
+        ParameterServer(3), Simulator(),
+        {"schedule": hogwild.Adaptive(0.1), "budget": Budget(epochs=2, tolerance=1e-3)},
+    ),
     "dense rows": (ParameterServer(3), Simulator(), {"problem": DENSE}),
 }  # fmt: skip
 
@@ -281,7 +284,7 @@ def test_checkpoints_have_the_loop_in_python(play, tmp_path):
     assert used == ["EventLoop"]
 
 
-class Asked(Exception):
+class AskedError(Exception):
     """Carries the job of a run."""
 
 
@@ -291,10 +294,10 @@ def job_of(monkeypatch):
 
     def found(workers, epochs, **options):
         def asked(self, job):
-            raise Asked(job)
+            raise AskedError(job)
 
         monkeypatch.setattr(Simulator, "play", asked)
-        with pytest.raises(Asked) as made:
+        with pytest.raises(AskedError) as made:
             hogwild.minimise(
                 hogwild.Linear(rows()), "sgd", 0.1, ParameterServer(workers, **options), Simulator(), epochs
             )

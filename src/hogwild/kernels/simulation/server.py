@@ -145,7 +145,8 @@ def advance(run: Any) -> None:
         found = new_message(run, PARAMETERS, 4 * run.size)
         message_at(run, found).terms = run.request
         copy_parameters(run, ANSWER_SLOT)
-        run.answer_version, run.request = run.version, -1
+        message_at(run, found).read = run.version
+        run.request = -1
         send(run, found, SERVER, COORDINATOR)
 
 

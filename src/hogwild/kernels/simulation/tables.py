@@ -122,7 +122,7 @@ RUN = np.dtype(
         # The server.
         ("begun", "i8"), ("version", "i8"), ("server_progress", "i8"), ("ended", "i8"), ("listed", "i8"),
         ("least", "i8"), ("answered_at", "i8"), ("round", "i8"), ("pending", "i8"), ("unpersisted", "i8"),
-        ("waiting", "i8"), ("request", "i8"), ("request_last", "i8"), ("answer_version", "i8"),
+        ("waiting", "i8"), ("request", "i8"), ("request_last", "i8"),
         # The coordinator: what it has counted, the terms at which its role has to react, and what its role has decided.
         ("terms", "i8"), ("coordinator_loss", "f8"), ("clock", "i8"), ("step", "f8"), ("heard", "i8"),
         ("due", "i8"), ("loss_limit", "f8"), ("stopping", "i8"), ("training_workers", "i8"),

@@ -77,6 +77,7 @@ class CompiledLoop:
         self._orders = 0  # epochs whose order was needed so far
         self._interrupt_sent = False
         self.memory = self.memory_per_holder = 0  # maximal bytes of arrays, as in the Python event loop
+        self._versions: dict[int, int] = {}  # versions of the parameters that the coordinator got, by their identity
         self._finish: tuple[Finish, float] | None = None
 
     @property
@@ -191,8 +192,9 @@ class CompiledLoop:
         if kind == tables.STOPPED:
             return Stopped(self._counts(sender))
         assert kind == tables.PARAMETERS
-        values = self.rows.vector(state_in(self.tables, ANSWER_SLOT))
-        return ParametersReply(int(message["terms"]), frozen(values), 0, int(self._run["least"]))
+        values = frozen(self.rows.vector(state_in(self.tables, ANSWER_SLOT)))
+        self._versions[id(values)] = int(message["read"])
+        return ParametersReply(int(message["terms"]), values, 0, int(self._run["least"]))
 
     def _counts(self, node: int) -> dict[str, Any]:
         if node >= FIRST_WORKER:
@@ -245,7 +247,7 @@ class CompiledLoop:
     def _emit(self, action: Emit) -> None:
         now, traffic = float(self._run["now"]), self.tables.traffic
         if action.event == "epoch":
-            memory, per_holder = held_bytes_of_tables(self.tables, self.coordinator)
+            memory, per_holder = held_bytes_of_tables(self.tables, self.coordinator, self._versions)
             self.memory, self.memory_per_holder = max(self.memory, memory), max(self.memory_per_holder, per_holder)
             action.what.update(seconds=now, messages=int(traffic["messages"].sum()), bytes=int(traffic["bytes"].sum()))
         what = {name: value for name, value in action.what.items() if name != "seconds"}

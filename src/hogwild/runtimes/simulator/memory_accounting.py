@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,22 +35,22 @@ def held_bytes(nodes: Iterable[Node | SnapshottingNode]) -> tuple[int, int]:
     return sum(once.values()), apart
 
 
-def held_bytes_of_tables(t: Tables, coordinator: Role) -> tuple[int, int]:
+def held_bytes_of_tables(t: Tables, coordinator: Role, versions: Mapping[int, int]) -> tuple[int, int]:
     """Return the bytes that the nodes of a compiled simulation would hold as roles, as :func:`held_bytes` does.
 
-    Nodes that have pulled the same version share its array.
+    Nodes that have got the same version share its array. ``versions`` are those of the coordinator's arrays, by their
+    identity.
     """
     run, nodes = t.run[0], t.nodes[FIRST_WORKER:]
     whole = 4 * int(run["size"])
     pulled, arrived = nodes["version"][nodes["version"] >= 0], nodes["reply_version"][nodes["replied"] > 0]
-    held = [run["version"], *([run["answer_version"]] if run["answer_version"] >= 0 else [])]
-    versions = len(np.unique(np.concatenate([pulled, arrived, held])))
+    collected = list(_arrays(_held(coordinator), depth=3))
+    held = {int(run["version"]), *pulled.tolist(), *arrived.tolist(), *(versions[id(array)] for array in collected)}
     # Workers have parameters of their own, or those of the reply, or before the first reply those at the start.
     own = int(nodes["fresh"].sum()) + bool((nodes["version"] < 0).any())
     unseen = _unseen_bytes(t, nodes)
-    once = whole * (versions + own) + unseen
-    at_coordinator = sum(array.nbytes for array in _arrays(_held(coordinator), depth=3))
-    return once, whole * (1 + len(nodes) + len(pulled) + len(arrived)) + unseen + at_coordinator
+    holders = 1 + len(nodes) + len(pulled) + len(arrived) + len(collected)
+    return whole * (len(held) + own) + unseen, whole * holders + unseen
 
 
 def _unseen_bytes(t: Tables, nodes: Any) -> int:
