@@ -258,6 +258,7 @@ ELSEWHERE = {
     "one worker": (ParameterServer(1), Simulator(), {}),
     "two servers": (ParameterServer(3, shards=2), Simulator(), {}),
     "prescribed staleness": (ParameterServer(3, staleness="fixed:2"), Simulator(), {}),
+    "several rounds": (ParameterServer(3, staleness=1, pull_every=2), Simulator(), {}),
     "correction": (ParameterServer(3, correction="delay-adaptive"), Simulator(), {}),
     "compression": (ParameterServer(3, compression="half"), Simulator(), {}),
     "cores": (ParameterServer(2, within="hogwild"), Simulator(), {}),

@@ -199,7 +199,8 @@ class ParameterServer(Strategy):
     def plain_server(self, config: RunConfig) -> PlainServer | None:
         """Return the strategy as a plain parameter server; None with several servers or with options that it lacks."""
         plain = (self.shards, self.controlled, self.correction, self.compression) == (1, None, None, None)
-        if not plain or self.within is not None or config.resident:
+        several_rounds = self._bound_at_pull == 0 and self.pushes_a_pull > 1  # A plain server keeps one at a time.
+        if not plain or several_rounds or self.within is not None or config.resident:
             return None
         return PlainServer(
             self.interval, self.pushes_a_pull, self._run_ahead(config), self._bound_at_pull, self._takes_mean,
