@@ -13,7 +13,7 @@ from hogwild.delays import Exponential, Slowed
 from hogwild.kernels.simulation import random_durations
 from hogwild.rules import PassiveAggressive
 from hogwild.runtimes import simulator
-from hogwild.runtimes.simulator import compiled_loop, compiled_tables, loop_choice
+from hogwild.runtimes.simulator import compiled_durations, compiled_loop, compiled_tables, loop_choice
 
 ROWS, FEATURES, NONZEROS = 240, 50, 4
 
@@ -39,7 +39,7 @@ class Used(list):
 def play(monkeypatch):
     """A function that makes a run with the compiled loop wherever that is possible, or with the one in Python."""
     used = Used()
-    for loop in (simulator.CompiledLoop, simulator.EventLoop):
+    for loop in (compiled_loop.CompiledLoop, simulator.EventLoop):
 
         def noted(self, *, was=loop.play, name=loop.__name__):
             used.append(name)
@@ -227,12 +227,12 @@ def test_progress_is_reported(play, monkeypatch):
 
 def test_an_interrupt_ends_the_run(play, monkeypatch):
     monkeypatch.setattr(compiled_loop, "PAUSE", 500)
-    loop = simulator.CompiledLoop
+    loop = compiled_loop.CompiledLoop
 
     def interrupted(runtime, job, compiled):
         return loop(runtime, replace(job, interrupted=lambda: True), compiled)
 
-    monkeypatch.setattr(simulator, "CompiledLoop", interrupted)
+    monkeypatch.setattr(compiled_loop, "CompiledLoop", interrupted)
     run, used = play(True, ParameterServer(workers=3), budget=50)
     assert used == ["CompiledLoop"]
     assert run.stop_reason == "interrupted"
@@ -309,9 +309,9 @@ def job_of(monkeypatch):
 
 def test_the_compiled_loop_is_for_runs_in_which_it_saves_time(job_of, monkeypatch):
     cached = [False]
-    monkeypatch.setattr(loop_choice, "is_cached", lambda kernel: cached[0])
-    short, long, longer = job_of(3, 2), job_of(3, 200), job_of(3, 20_000)
-    rare = job_of(3, 200, push_every=1000)
+    monkeypatch.setattr(loop_choice, "is_compiled", lambda: cached[0])
+    short, long, longer = job_of(3, 2), job_of(3, 100), job_of(3, 20_000)
+    rare = job_of(3, 100, push_every=1000)
     assert [loop_choice.pays(job) for job in (short, long, longer, rare)] == [False, False, True, False]
     cached[0] = True
     assert [loop_choice.pays(job) for job in (short, long, longer, rare)] == [False, True, True, False]
@@ -327,7 +327,7 @@ def test_parameters_of_all_workers_have_to_fit_into_memory(job_of, monkeypatch):
 def test_durations_are_those_of_numpy():
     for delay in (Exponential(0.3), *map(compiled_tables.named, (0.1, "normal:1:0.3", "log-normal:1", "heavy-tail:1"))):
         random, again = np.random.default_rng(4), np.random.default_rng(4)
-        kind, first, second = random_durations.as_numbers(delay)
+        kind, first, second = compiled_durations.as_numbers(delay)
         drawn = _drawn(random_durations.addresses(random), kind, first, second, 2000)
         np.testing.assert_allclose(drawn, [delay.draw(again, 0, k) for k in range(2000)], rtol=1e-14)
         assert random.random() == again.random()

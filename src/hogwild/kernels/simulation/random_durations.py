@@ -14,34 +14,14 @@ from numba.np.random.distributions import random_exponential, random_normal, ran
 from numba.np.random.generator_core import next_double
 from numpy.typing import NDArray
 
-from hogwild.delays import Always, Delay, Exponential, HeavyTail, LogNormal, Normal
 from hogwild.jit import UNCALLED, UNFUSED
+from hogwild.kernels.simulation.tables import ALWAYS, EXPONENTIAL, LOG_NORMAL, NORMAL
 
 # mypy: disable-error-code="no-untyped-call, misc, call-arg"
 
-ALWAYS, NORMAL, LOG_NORMAL, EXPONENTIAL, HEAVY_TAIL = range(5)
 # The functions of Numba below are compiled as Numba wants them, not as parts of kernels.
 _part = numba.njit(**UNFUSED, **UNCALLED)
 _BITS = types.NumPyRandomBitGeneratorType("bit_generator")
-
-
-def as_numbers(delay: Delay) -> tuple[int, float, float] | None:
-    """Return the kind and the two parameters of a distribution; None for one that is not compiled.
-
-    >>> as_numbers(Normal(0.01, 0.002))
-    (1, 0.01, 0.002)
-    """
-    if isinstance(delay, Always):
-        return ALWAYS, delay.seconds, 0.0
-    if isinstance(delay, Normal):
-        return NORMAL, delay.mean, delay.deviation
-    if isinstance(delay, LogNormal):
-        return LOG_NORMAL, delay.median, delay.spread
-    if isinstance(delay, Exponential):
-        return EXPONENTIAL, delay.mean, 0.0
-    if isinstance(delay, HeavyTail):
-        return HEAVY_TAIL, delay.least, delay.tail
-    return None
 
 
 def addresses(random: np.random.Generator) -> NDArray[np.uint64]:

@@ -19,6 +19,9 @@ MESSAGE_NAMES = (
     "ParametersReply", "Stop", "Stopped", "Leave", "Ack",
 )  # fmt: skip
 
+# Kinds of distributions of durations, each with two parameters.
+ALWAYS, NORMAL, LOG_NORMAL, EXPONENTIAL, HEAVY_TAIL = range(5)
+
 # Kinds of events. TIMER, EVALUATED and INTERRUPTED are for the coordinator's role, which is not compiled.
 STARTED, ARRIVED, ACKNOWLEDGED, TRAINED, RESEND, TIMER, EVALUATED, INTERRUPTED, DELIVERED = range(9)
 

@@ -14,7 +14,6 @@ from hogwild.messaging.trace import Trace
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.messaging.injected_faults import Fault, Link, checked
 from hogwild.runtimes.runtime import Runtime, SimulatedCosts
-from hogwild.runtimes.simulator.compiled_loop import CompiledLoop
 from hogwild.runtimes.simulator.event_loop import EventLoop
 from hogwild.runtimes.simulator.loop_choice import is_compilable, pays
 
@@ -167,5 +166,7 @@ class Simulator(Runtime):
             Parameters, counters and traffic of the run, with simulated seconds.
         """
         if job.compiled is not None and is_compilable(self, job) and pays(job):
+            from hogwild.runtimes.simulator.compiled_loop import CompiledLoop
+
             return CompiledLoop(self, job, job.compiled).play()
         return EventLoop(self, job).play()

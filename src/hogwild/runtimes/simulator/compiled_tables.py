@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.delays import NONE, Always, Delay, DelayOption, Slowed, named, per_worker
+from hogwild.delays import named
 from hogwild.kernels.simulation import tables
 from hogwild.kernels.simulation.loop import SPARE_RECORDS
-from hogwild.kernels.simulation.random_durations import addresses, as_numbers
+from hogwild.kernels.simulation.random_durations import addresses
 from hogwild.kernels.simulation.tables import BLOCK, FIRST_WORKER, STARTED, Tables
 from hogwild.messaging.compiled_job import CompiledJob
 from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import MessageJob
+from hogwild.runtimes.simulator.compiled_durations import constant_delays, split
 from hogwild.runtimes.simulator.retransmission import retransmission_timeout
 
 if TYPE_CHECKING:
@@ -22,30 +23,6 @@ if TYPE_CHECKING:
 FEW_EPOCHS = 4  # number of epochs whose order of rows is in the tables
 FIRST_RATES = 2**14  # number of step sizes that are computed first
 MANY_DELAYS = 2**16  # number of changes whose staleness is counted together
-
-
-def split(delay: Delay) -> tuple[tuple[int, float, float] | None, dict[int, float]]:
-    """Return a distribution as numbers, and the factors of slow workers; None for one that is not compiled."""
-    if isinstance(delay, Slowed):
-        return as_numbers(named(delay.usual)), dict(delay.times)
-    return as_numbers(delay), {}
-
-
-def constant_delays(delay: DelayOption, workers: int) -> list[float] | None:
-    """Return the seconds that each worker waits with an update; None if they are random.
-
-    >>> constant_delays({1: 0.5}, 3), constant_delays("exponential:0.1", 3)
-    ([0.0, 0.5, 0.0], None)
-    """
-    given = per_worker(delay)
-    each = [given.get(number, NONE) if isinstance(given, dict) else given for number in range(workers)]
-    constant = [found.seconds for found in each if isinstance(found, Always)]
-    return constant if len(constant) == workers else None
-
-
-def parameter_bytes(workers: int, size: int) -> int:
-    """Return the bytes of the parameters of all nodes: a worker has a slot for those that it pulls beside its own."""
-    return 4 * size * (2 * workers + FIRST_WORKER)
 
 
 def new_tables(

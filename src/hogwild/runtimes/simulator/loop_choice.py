@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 from hogwild.delays import Always, named
 from hogwild.jit import is_cached
-from hogwild.kernels.simulation.loop import simulate
+from hogwild.kernels.simulation.tables import FIRST_WORKER
 from hogwild.machine import available_bytes
 from hogwild.messaging.job import MessageJob
-from hogwild.runtimes.simulator.compiled_tables import constant_delays, parameter_bytes, split
+from hogwild.runtimes.simulator.compiled_durations import constant_delays, split
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator import Simulator
 
 EVENTS_A_PUSH = 8  # events of a push, a pull, its reply, their acknowledgements, the burst and reports
+EVENTS_A_WORKER = 20  # events of the start and the end of a worker
 EVENT_SECONDS = 3e-5  # seconds of one event in Python
-PAIR_SECONDS = 1e-7  # seconds in Python for each pair of nodes, each of which knows of the other
+PAIR_SECONDS = 2e-7  # seconds in Python for each pair of nodes, each of which knows of the other
 LOAD_SECONDS = 0.5  # seconds in Python that loading the compiled loop saves
-COMPILE_SECONDS = 60.0  # seconds in Python that compiling it saves
+COMPILE_SECONDS = 10.0  # seconds in Python that compiling it saves
 MOST_UPDATES = 2**26  # updates whose step sizes fit into memory
 MEMORY_SHARE = 0.5  # share of the available memory that the parameters of all workers may take
 
@@ -46,6 +47,18 @@ def pays(job: MessageJob) -> bool:
     assert config.goal is not None
     if parameter_bytes(config.workers, config.size) > MEMORY_SHARE * available_bytes():
         return False
-    events = EVENTS_A_PUSH * config.goal / compiled.server.push_every
+    events = EVENTS_A_PUSH * config.goal / compiled.server.push_every + EVENTS_A_WORKER * config.workers
     seconds = EVENT_SECONDS * events + PAIR_SECONDS * config.workers**2
-    return seconds > LOAD_SECONDS and (seconds > COMPILE_SECONDS or is_cached(simulate))
+    return seconds > LOAD_SECONDS and (seconds > COMPILE_SECONDS or is_compiled())
+
+
+def is_compiled() -> bool:
+    """Return whether the compiled event loop is on disk. To look for it takes some time."""
+    from hogwild.kernels.simulation.loop import simulate
+
+    return is_cached(simulate)
+
+
+def parameter_bytes(workers: int, size: int) -> int:
+    """Return the bytes of the parameters of all nodes: a worker has a slot for those that it pulls beside its own."""
+    return 4 * size * (2 * workers + FIRST_WORKER)
