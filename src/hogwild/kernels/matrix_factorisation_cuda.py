@@ -189,7 +189,7 @@ def read(table: Any, biases: Any, columns: Any) -> None:
 
 def shuffled_value(value: Any, source: Any) -> Any:
     """Return the value of lane ``source`` of the group."""
-    return cuda.shfl_sync(0xFFFFFFFF, value, cuda.laneid // LANES * LANES + source)
+    return cuda.shfl_sync(0xFFFFFFFF, value, np.int32(cuda.laneid // LANES * LANES + source))
 
 
 def own_value(value: Any, source: Any) -> Any:
