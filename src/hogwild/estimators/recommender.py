@@ -209,7 +209,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         self, problem: MatrixCompletion, schedule: Schedule | str | float | None, budget: Budget, *,
         test: Ratings | None = None, init: WarmStart | None = None,
     ) -> Run:  # fmt: skip
-        device = device_of(self.device, problem.data.n_rows * self.rank, chosen=self.strategy != "hogwild")
+        device = device_of(self.device, problem.ratings.n_rows * self.rank, chosen=self.strategy != "hogwild")
         workers = None if device == "cuda" else self.n_jobs
         strategy = strategies.named(self.strategy, workers) if isinstance(self.strategy, str) else self.strategy
         if not strategy.shares_memory:

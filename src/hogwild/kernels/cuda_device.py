@@ -55,6 +55,15 @@ def whole_device() -> tuple[int, int]:
     return SIMULATED if simulated() else (4 * _multiprocessors(), THREADS)
 
 
+def in_small_blocks(blocks: int, threads: int) -> tuple[int, int]:
+    """Return the size of a launch of as many threads in blocks of half the size, with registers for all they can use.
+
+    >>> in_small_blocks(3, 512)
+    (6, 256)
+    """
+    return (2 * blocks, threads // 2) if threads > 1 else (blocks, threads)
+
+
 def to_device(array: Any) -> Any:
     """Copy an array to the GPU.
 
@@ -94,6 +103,14 @@ def _unless_full(size: int, make: Callable[[], Any]) -> Any:
             f"An array of {size / 2**30:.2f} GiB does not fit into the GPU's memory: {free / 2**30:.1f} of "
             f"{total / 2**30:.1f} GiB are free ({error})."
         ) from None
+
+
+def to_host(there: Any, array: Any) -> None:
+    """Copy an array from the GPU to a contiguous one of the same shape."""
+    if simulated() or array.nbytes < DIRECT:
+        there.copy_to_host(array)
+    else:
+        staging().fetch(there, array)
 
 
 Copy = Callable[[Any, Callable[[], Any]], Any]
@@ -145,9 +162,9 @@ class DeviceRows:
         return cls(
             copied(rows.indptr, lambda: rows.indptr - start),
             copied(indices, lambda: indices.view(np.int32) if signed else indices),
-            copied(values, partial(_single, values)),
-            copied(rows.labels, partial(_single, rows.labels)),
-            copied(weights, partial(_single, weights)),
+            copied(values, partial(as_single, values)),
+            copied(rows.labels, partial(as_single, rows.labels)),
+            copied(weights, partial(as_single, weights)),
             bool(rows.weights.size),
         )
 
@@ -157,5 +174,6 @@ class DeviceRows:
         return self.indptr, self.indices, self.values, self.labels, self.weights
 
 
-def _single(array: Any) -> Any:
+def as_single(array: Any) -> Any:
+    """Return an array in single precision, not copied if it is."""
     return array.astype(np.float32, copy=False)

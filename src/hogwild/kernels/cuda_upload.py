@@ -1,4 +1,4 @@
-"""Copies of large arrays to a GPU through pinned memory, which several threads fill during the copy before.
+"""Copies of large arrays to and from a GPU through pinned memory, which several threads fill during the copy before.
 
 A direct copy of an array of NumPy runs at a sixth of the bus's rate, because the driver moves it through a small
 pinned buffer with one thread. To pin the array itself takes as long as to copy it.
@@ -49,6 +49,22 @@ class Staging:
                 self._copied[which].record(self._stream)
             self._stream.synchronize()
         return there
+
+    def fetch(self, there: Any, array: Any) -> None:
+        """Copy an array from the memory of the GPU to a contiguous one of the same size."""
+        source, target = there.reshape(array.size).view(np.uint8), array.reshape(-1).view(np.uint8)
+        starts = list(range(0, target.size, PART))
+        with self._lock:
+            cuda.default_stream().synchronize()
+            for number, start in enumerate([*starts, -1]):
+                if start >= 0:
+                    part, which = target[start : start + PART], number % 2
+                    source[start : start + part.size].copy_to_host(self._buffers[which][: part.size], self._stream)
+                    self._copied[which].record(self._stream)
+                if number > 0:  # The part before is copied on, while this one comes.
+                    before = target[starts[number - 1] : starts[number - 1] + PART]
+                    self._copied[(number - 1) % 2].synchronize()
+                    self._fill(before, self._buffers[(number - 1) % 2][: before.size])
 
     def _fill(self, buffer: Any, part: Any) -> None:
         bounds = np.linspace(0, part.size, self._threads + 1).astype(np.int64)

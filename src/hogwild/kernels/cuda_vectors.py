@@ -93,6 +93,33 @@ def row_adder(numbers: int, width: int) -> Function:
     return bind(add_pair if pair else add_four, WIDTH=width, add_vector=_adder(2 if pair else VECTOR))
 
 
+def fresh_load() -> Any:
+    """Return the function that loads four numbers from a position of a contiguous array, as other threads left them.
+
+    Multiprocessors have caches of their own, which do not see what others have stored since. This load passes by them.
+    """
+    return _simulated_load if simulated() else _loader("ld.global.cg.v4.f32")
+
+
+def store() -> Any:
+    """Return the function that stores four numbers at a position of a contiguous array."""
+    return _simulated_store if simulated() else _storer()
+
+
+def prefetch() -> Any:
+    """Return the function that asks for the 128 bytes around a position of an array, which are then soon at hand."""
+    return _simulated_prefetch if simulated() else _prefetcher()
+
+
+def _simulated_prefetch(table: Any, position: Any) -> None:
+    pass
+
+
+def _simulated_store(table: Any, position: Any, a: Any, b: Any, c: Any, d: Any) -> None:
+    u, first = position // table.shape[1], position % table.shape[1]
+    table[u, first], table[u, first + 1], table[u, first + 2], table[u, first + 3] = a, b, c, d
+
+
 def _simulated_load(table: Any, position: Any) -> Any:
     u, first = position // table.shape[1], position % table.shape[1]
     return table[u, first], table[u, first + 1], table[u, first + 2], table[u, first + 3]
@@ -115,7 +142,7 @@ _ADDING = threading.Lock()
 
 
 @functools.cache
-def _loader() -> Any:
+def _loader(instruction: str = "ld.global.v4.f32") -> Any:
     """Return the function that loads four numbers from a position of a contiguous array."""
     from llvmlite import ir
     from numba.cuda import types
@@ -127,7 +154,7 @@ def _loader() -> Any:
             address = _address(context, builder, signature, arguments)
             number = ir.FloatType()
             form = ir.FunctionType(ir.LiteralStructType([number] * VECTOR), [ir.IntType(64)])
-            text = "ld.global.v4.f32 {$0, $1, $2, $3}, [$4];"
+            text = f"{instruction} {{$0, $1, $2, $3}}, [$4];"
             found = builder.call(ir.InlineAsm(form, text, "=f,=f,=f,=f,l", side_effect=True), [address])
             parts = [builder.extract_value(found, part) for part in range(VECTOR)]
             return context.make_tuple(builder, signature.return_type, parts)
@@ -135,6 +162,48 @@ def _loader() -> Any:
         return types.UniTuple(types.float32, VECTOR)(table, types.int64), generate
 
     return load
+
+
+@functools.cache
+def _prefetcher() -> Any:
+    """Return the function that brings the 128 bytes around a position of an array into the cache of all threads."""
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def ask(context, table, position):
+        def generate(context, builder, signature, arguments):
+            address = _address(context, builder, signature, arguments)
+            form = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+            builder.call(ir.InlineAsm(form, "prefetch.global.L2 [$0];", "l", side_effect=True), [address])
+            return context.get_dummy_value()
+
+        return types.void(table, types.int64), generate
+
+    return ask
+
+
+@functools.cache
+def _storer() -> Any:
+    """Return the function that stores four numbers at a position of a contiguous array."""
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def store_all(context, table, position, a, b, c, d):
+        def generate(context, builder, signature, arguments):
+            address = _address(context, builder, signature, arguments)
+            form = ir.FunctionType(ir.VoidType(), [ir.IntType(64), *[ir.FloatType()] * VECTOR])
+            text = "st.global.v4.f32 [$0], {$1, $2, $3, $4};"
+            call = ir.InlineAsm(form, text, "l,f,f,f,f", side_effect=True)
+            builder.call(call, [address, *arguments[2:]])
+            return context.get_dummy_value()
+
+        return types.void(table, types.int64, *[types.float32] * VECTOR), generate
+
+    return store_all
 
 
 @functools.cache

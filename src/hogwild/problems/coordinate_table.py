@@ -48,6 +48,10 @@ class CoordinateTable:
             return table, bias, table, bias
         return table, bias, *(to_device(np.zeros(part.shape, np.int64)) for part in state)
 
+    def put_values(self, values: State) -> tuple[Any, ...]:
+        """Copy the first column of each part alone to the GPU, which is enough for evaluation."""
+        return tuple(to_device(part[:, :1]) for part in values)
+
     def get(self, parts: tuple[Any, ...], state: State) -> None:
         """Copy the parameters from the GPU."""
         columns = device_array(state[0].shape, np.float32)

@@ -21,6 +21,7 @@ from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.models.graph_cut import GraphCutModel
 from hogwild.problems.graph_cut_rounding import Edges, nearest_edges, round_cut
+from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State
 from hogwild.rules.rule import Rule
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
 
 LEAST_EPOCHS = 100
+MOST_NUMBERS = 256  # numbers of a node, with those of the rule, of which a thread of a GPU can have a copy
 
 
 class GraphCut(RowProblem):
@@ -173,6 +175,14 @@ class GraphCut(RowProblem):
             return *state, free, constants, sync
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
+
+    def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
+        """Return the kernels of this problem and a rule on a GPU; None where there are none."""
+        if in_step or self.source.n_features >= 2**31 or self.parts * len(rule.initial) > MOST_NUMBERS:
+            return None
+        from hogwild.problems.graph_cut_on_gpu import GraphCutOnGPU
+
+        return GraphCutOnGPU(rule, self.parts, self.free, self.source.n_rows)
 
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Return the summed weight of the cut fractions of a chunk's edges, and the number of edges."""

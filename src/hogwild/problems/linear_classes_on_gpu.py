@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class LinearClassesOnGPU:
     """Training and evaluation of a linear model with several outputs on a GPU."""
 
     table: CoordinateTable
+    host_order: Literal["C"] = "C"
 
     @property
     def key(self) -> Hashable:
@@ -46,6 +47,10 @@ class LinearClassesOnGPU:
     def put(self, state: State, copied: Copy) -> tuple[Any, ...]:
         """Copy the parameters to the GPU."""
         return self.table.put(state, copied)
+
+    def put_values(self, values: State) -> tuple[Any, ...]:
+        """Copy parameters without the rule's numbers to the GPU, for evaluation."""
+        return self.table.put_values(values)
 
     def get(self, parts: tuple[Any, ...], state: State) -> None:
         """Copy the parameters from the GPU."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Dataset
@@ -29,6 +29,7 @@ class LinearOnGPU:
 
     table: CoordinateTable
     classes: bool  # whether labels are classes
+    host_order: Literal["C"] = "C"
 
     @property
     def key(self) -> Hashable:
@@ -45,6 +46,10 @@ class LinearOnGPU:
     def put(self, state: State, copied: Copy) -> tuple[Any, ...]:
         """Copy the parameters to the GPU."""
         return self.table.put(state, copied)
+
+    def put_values(self, values: State) -> tuple[Any, ...]:
+        """Copy parameters without the rule's numbers to the GPU, for evaluation."""
+        return self.table.put_values(values)
 
     def get(self, parts: tuple[Any, ...], state: State) -> None:
         """Copy the parameters from the GPU."""

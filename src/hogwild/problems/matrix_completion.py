@@ -16,6 +16,7 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.ratings import Ids, Ratings, open_ratings
 from hogwild.data.ratings.ratings import in_blocks, sides_for
 from hogwild.data.sampling import RowSampling, Split, row_sampling, subsample
+from hogwild.data.shuffle import gather_most
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE
@@ -24,6 +25,7 @@ from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.factorisation_base import check_memory
+from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.rules.rule import Rule
@@ -123,6 +125,7 @@ class MatrixCompletion(RowProblem):
         self.ratings: Ratings = open_ratings(source)
         self.sampling.chances(self.ratings.data)  # Weights that do not fit are refused before anything is computed.
         self._mean = mean
+        self._ordered = True  # whether ratings are ordered for the caches of processors
         self.wide: int = -(-self.rank // LANES) * LANES
         # A row has the factors and the bias, padded to whole cache lines.
         self.room: int = -(-(self.wide + 1) // LINE) * LINE
@@ -133,11 +136,18 @@ class MatrixCompletion(RowProblem):
 
         Ratings that are drawn stay in their order, to which the weights of draws belong.
         """
-        data = self.ratings.data.with_labels(_single)
-        if self.sampling != Split():
+        data = self._single_precision
+        if self.sampling != Split() or not self._ordered:
             return data
         sides = sides_for(data.n_rows, 4 * self.room * data.n_features, CACHED)
         return data if sides == 1 else in_blocks(data, sides, self.seed)
+
+    @cached_property
+    def _single_precision(self) -> InMemoryDataset:
+        data = self.ratings.data.with_labels(_single)
+        if self._ordered or data.ids is None or self.sampling != Split():
+            return data
+        return InMemoryDataset(gather_most(data.rows, data.ids), shuffled=data.shuffled, name=data.name)
 
     @cached_property
     def mean(self) -> float:
@@ -245,6 +255,39 @@ class MatrixCompletion(RowProblem):
 
         return RangeKernel(kernel, rest, turns=True) if turns else QueueKernel(kernel, rest)
 
+    def in_any_order(self) -> MatrixCompletion:
+        """Return the same problem on ratings in no particular order, the same one whenever it is asked for."""
+        return self._in_any_order if self._ordered else self
+
+    @cached_property
+    def _in_any_order(self) -> MatrixCompletion:
+        other = copy.copy(self)
+        other._ordered = False
+        for name in ("data", "_single_precision"):
+            other.__dict__.pop(name, None)
+        return other
+
+    def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
+        """Return the kernels of this problem and a rule on a GPU; None where there are none."""
+        if in_step or self.data.n_features >= 2**31:
+            return None
+        from hogwild.kernels import bpr_cuda, matrix_factorisation_cuda
+        from hogwild.problems.matrix_completion_on_gpu import FactorsOnGPU, TableShape
+
+        kernels = bpr_cuda if self.loss == "bpr" else matrix_factorisation_cuda
+        mean = () if self.loss == "bpr" else (np.float32(self.mean),)
+        items = self._rated_items if self.loss == "bpr" else ()
+        constants = tuple(np.float32(c) for c in rule.constants)
+        fewest = max(1, min(self.ratings.n_users, self.ratings.n_items))
+        # Compilers for GPUs may assume that no number is infinite.
+        lowest = np.float32(0 if self.nonnegative else np.finfo(np.float32).min)
+        return FactorsOnGPU(
+            (kernels.descend, kernels.evaluate), squared, rule,
+            TableShape(self.data.n_features, fewest, self.wide, self.room), self.data.n_rows, self.biases,
+            (*mean, np.float32(self.l2), lowest, constants, *items),
+            items or (*mean, *self.bounds),
+        )  # fmt: skip
+
     def measure(self, chunk: Chunk, state: State) -> Array:
         """Return sums over a chunk: loss, weight, squared error or correctly ranked pairs, ratings."""
         sums, starts = np.zeros((1, self.n_sums)), np.array([0, len(chunk.order)])
@@ -314,6 +357,7 @@ class MatrixCompletion(RowProblem):
         """Return the same problem with ``times`` the default penalty of the loss."""
         other = copy.copy(self)
         other._auto, other.l2 = False, times * DEFAULT_L2[self.loss]
+        other.__dict__.pop("_in_any_order", None)  # which has the penalty of this problem
         return other
 
     def split(self, fraction: float, seed: int) -> tuple[MatrixCompletion, Ratings]:

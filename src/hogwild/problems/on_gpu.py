@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from hogwild.data.csr import CSRRows
 
@@ -15,14 +15,22 @@ class ProblemOnGPU(Protocol):
     def key(self) -> Hashable:
         """All that its kernels depend on."""
 
+    @property
+    def host_order(self) -> Literal["C", "F"]:
+        """Whether rows ("C") or columns ("F") of the parameters are contiguous in the host's memory."""
+
     def rows(self, rows: CSRRows, copied: Any) -> Any:
         """Copy rows to the GPU; ``copied`` remembers arrays that are there."""
 
     def put(self, state: Any, copied: Any) -> tuple[Any, ...]:
         """Copy the parameters, which have the rule's numbers of each, to the GPU in the form that kernels need.
 
-        The first column of each part is that of the state. ``copied`` remembers arrays that do not change.
+        A state with one row in each part stands for any state in a launch without rows, which compiles the kernels.
+        ``copied`` remembers arrays that do not change.
         """
+
+    def put_values(self, values: Any) -> tuple[Any, ...]:
+        """Copy parameters without the rule's numbers to the GPU, for evaluation."""
 
     def get(self, parts: tuple[Any, ...], state: Any) -> None:
         """Copy the parameters from the GPU to ``state``."""
@@ -36,7 +44,4 @@ class ProblemOnGPU(Protocol):
         """
 
     def evaluate(self, rows: Any, order: Any, count: int, parts: tuple[Any, ...], sums: Any) -> None:
-        """Add up what :meth:`RowProblem.measure` returns over ``order[:count]``.
-
-        The first column of each part has the parameters. The number of columns does not matter.
-        """
+        """Add up what :meth:`RowProblem.measure` returns over ``order[:count]``."""

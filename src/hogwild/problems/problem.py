@@ -304,6 +304,10 @@ class RowProblem(Problem):
     def kernel(self, rule: Rule, access: str, workers: int, alone: bool | None = None) -> BoundKernel:
         """Return the compiled inner loop for a rule and an access policy; if ``alone``, there are no other workers."""
 
+    def in_any_order(self) -> RowProblem:
+        """Return the same problem with rows in no order that suits the caches of processors, for a GPU."""
+        return self
+
     def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
         """Return the kernels of this problem and a rule on a GPU; None where there are none.
 

@@ -39,7 +39,8 @@ GUARDED_ROWS = 512  # number of rows whose initial loss is the reference of the 
 def run(job: Job) -> Run:
     """Train a problem of rows on threads of this process."""
     assert isinstance(job.problem, RowProblem)
-    problem, rule, schedule, strategy, options = job.problem, job.rule, job.schedule, job.strategy, job.options
+    problem = job.problem.in_any_order() if job.runtime.uses_gpu else job.problem
+    rule, schedule, strategy, options = job.rule, job.schedule, job.strategy, job.options
     seed, init, checkpoints, every = options.seed, options.init, job.checkpoints, RecordInterval.parse(options.every)
     budget = job.budget.for_data(problem.data.nonzeros + problem.data.n_features)
     held_out = held_out_for(problem, options.test)

@@ -18,7 +18,7 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.random_order import RandomOrder
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
-from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device, copy_anew, to_device
+from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device, copy_anew
 from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
 from hogwild.problems.problem import RowProblem, State
@@ -30,7 +30,8 @@ from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment
 SpreadRates = Callable[[int, int, int], Array]
 """Step sizes of equal parts of the next updates: (updates before, their number, parts) -> an array."""
 
-ROWS_OF_A_LAUNCH = 2**20  # rows after which the clock and Ctrl-C are looked at
+# Rows after which the clock and Ctrl-C are looked at, or those with so many non-zeros where rows are short.
+ROWS_OF_A_LAUNCH, NONZEROS_OF_A_LAUNCH = 2**20, 2**26
 STREAMED = 2**27  # bytes of a batch of rows that do not stay on the GPU
 BATCHES = 4  # batches there, with what the driver releases late
 MOST_OF_MEMORY = 0.8  # of the GPU's memory, for rows that stay
@@ -62,12 +63,12 @@ class CudaSession:
         if found is None:
             raise ParameterError(
                 f"{type(problem).__name__} with {rule!r} does not run on a GPU{' in step' if in_step else ''}: use "
-                "runtime=Threads(). Linear models do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam', "
-                "and in step those with one output."
+                "runtime=Threads(). Linear models, MatrixCompletion and GraphCut of few parts do, with the rules "
+                "'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam', and in step linear models with one output."
             )
         self.problem, self._rule, self._gpu = problem, rule, found
         self.mean: IterateAverage | None = None
-        self._host: State = tuple(np.ascontiguousarray(part) for part in problem.start(rule))
+        self._host: State = tuple(np.asarray(part, order=found.host_order) for part in problem.start(rule))
         self._values = rule.values(self._host)
         self._parts: tuple[Any, ...] | None = None  # parameters on the GPU; None if the host's may be newer
         self._host_is_old = False  # whether those on the GPU are newer
@@ -201,7 +202,7 @@ class CudaSession:
     def measure(self, data: Dataset, state: State) -> Any:
         """Evaluate the problem on all rows of a data set; return the sums over them."""
         parts = self._parts if state is self._values else None
-        parts = tuple(to_device(part[:, :1]) for part in state) if parts is None else parts
+        parts = self._gpu.put_values(state) if parts is None else parts
         launches, found = self._launches, self._in_order.get(id(data))
         trained = data is self.problem.data
         if found is None and not (trained and self._streamed) and (whole := data.in_order().whole()) is not None:
@@ -254,5 +255,6 @@ def _nothing() -> None:
 def _range(plan: EpochPlan, chunk: int) -> tuple[int, int]:
     """Return the place of the first row of a launch that begins with a chunk, and the number of the chunk after it."""
     starts = plan.starts
-    last = int(np.searchsorted(starts, starts[chunk] + ROWS_OF_A_LAUNCH, side="right")) - 1
+    most = max(ROWS_OF_A_LAUNCH, NONZEROS_OF_A_LAUNCH * len(plan.rows) // max(1, plan.rows.nonzeros))
+    last = int(np.searchsorted(starts, starts[chunk] + most, side="right")) - 1
     return int(starts[chunk]), min(len(starts) - 1, max(chunk + 1, last))
