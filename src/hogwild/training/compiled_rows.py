@@ -53,7 +53,7 @@ class SimulatedRows:
     @property
     def order_type(self) -> np.dtype[Any]:
         """The type of row numbers."""
-        return self.in_order.whole(0).order.dtype
+        return self.in_order.shard(0, self.source.workers, 0).dtype
 
     def descent(self, rows: Array, rates: Floats, state: State) -> tuple[Array, int]:
         """Return the record of arguments and the address of the descent along ``rows``, which changes ``state``."""
