@@ -75,7 +75,6 @@ class CompiledLoop:
         self._timers: list[str] = []  # names of the timers that were set
         self._evaluated: list[Evaluated] = []  # results of evaluations
         self._delays: list[Counter[int]] = [Counter() for _ in range(job.config.workers)]
-        self._orders = 0  # epochs whose order was needed so far
         self._interrupt_sent = False
         self.memory = self.memory_per_holder = 0  # maximal bytes of arrays, as in the Python event loop
         self._versions: dict[int, int] = {}  # versions of the parameters that the coordinator got, by their identity
@@ -114,9 +113,8 @@ class CompiledLoop:
         self.tables = with_rates(self.tables, self.rows.rates(known, needed))
 
     def _put_order(self, epoch: int) -> None:
-        place = self._orders % len(self.tables.epochs)
+        place = epoch % len(self.tables.epochs)
         self.tables.orders[place], self.tables.epochs[place] = self.rows.order(epoch), epoch
-        self._orders += 1
 
     def _count_delays(self) -> None:
         found = self.tables.delays[: self._run["delays"]]
