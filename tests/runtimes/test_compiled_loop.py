@@ -213,6 +213,7 @@ def test_tables_grow(play, monkeypatch):
     """Latencies of many updates, with many messages on their way, and many epochs of step sizes."""
     monkeypatch.setattr(compiled_tables, "FIRST_RATES", 16)
     monkeypatch.setattr(compiled_tables, "MANY_DELAYS", 16)
+    monkeypatch.setattr(compiled_tables, "ORDER_BYTES", 3 * 8 * ROWS)
     assert_same(play, ParameterServer(workers=3), Simulator(Slowed(0.001, {0: 40.0}), Link(0.2)), budget=12)
 
 

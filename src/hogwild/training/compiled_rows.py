@@ -28,7 +28,8 @@ class SimulatedRows:
         """Return the rows of a source; None where a compiled event loop cannot read them."""
         problem, rule = source.problem, source.rule
         # A worker that is alone may multiply all weights by a factor, as no worker of several does.
-        if not problem.has_sparse_terms or source.workers == 1 or not isinstance(source.order, InMemoryOrder):
+        several = source.workers > 1 and not rule.has_duals
+        if not (several and problem.has_sparse_terms and isinstance(source.order, InMemoryOrder)):
             return None
         kernel = problem.kernel(rule, "free", 1, False)
         return cls(source, kernel, source.order) if isinstance(kernel, QueueKernel) else None
@@ -53,7 +54,7 @@ class SimulatedRows:
     @property
     def order_type(self) -> np.dtype[Any]:
         """The type of row numbers."""
-        return self.in_order.whole(0).order.dtype
+        return self.in_order.shard(0, self.source.workers, 0).dtype
 
     def descent(self, rows: Array, rates: Floats, state: State) -> tuple[Array, int]:
         """Return the record of arguments and the address of the descent along ``rows``, which changes ``state``."""

@@ -89,10 +89,8 @@ def find_rows(run: Any, node: Any, rows: Any, begin: Any) -> None:
 
 def place_of(run: Any, epoch: Any) -> Any:
     """Return where the order of an epoch is; -1 if it is not there."""
-    for place in range(run.epochs_length):
-        if ordered_epochs(run)[place] == epoch:
-            return place
-    return -1
+    place = epoch % run.epochs_length
+    return place if ordered_epochs(run)[place] == epoch else -1
 
 
 def copy_touched(run: Any, node: Any) -> Any:

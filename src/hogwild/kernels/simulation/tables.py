@@ -72,7 +72,7 @@ NODE = np.dtype(
         ("slot", "i8"), ("spare", "i8"), ("version", "i8"), ("progress", "i8"), ("members", "i8"), ("fresh", "i8"),
         ("reply_version", "i8"), ("reply_progress", "i8"), ("reply_members", "i8"),
         ("clock", "i8"), ("own", "i8"), ("pull_clock", "i8"), ("replied", "i8"),
-        ("unseen", "i8"), ("unseen_first", "i8"), ("unseen_last", "i8"),
+        ("unseen", "i8"), ("unseen_bytes", "i8"), ("unseen_first", "i8"), ("unseen_last", "i8"),
         ("begun", "i8"), ("awaits", "i8"), ("stopping", "i8"), ("ended", "i8"),
         # Terms of a worker.
         ("drawn", "i8"), ("known", "i8"), ("sharing", "i8"), ("known_at", "i8"), ("asked_at", "i8"),

@@ -110,7 +110,7 @@ def forget_unseen(run: Any, worker: Any) -> None:
         following = change_at(run, change).following
         release(run, change)
         change = following
-    node.unseen, node.unseen_first, node.unseen_last = 0, -1, -1
+    node.unseen, node.unseen_bytes, node.unseen_first, node.unseen_last = 0, 0, -1, -1
 
 
 def terms_left(run: Any, worker: Any) -> Any:
@@ -170,6 +170,7 @@ def remember_unseen(run: Any, worker: Any) -> None:
         change_at(run, node.unseen_last).following = node.change
     node.unseen_last = node.change
     node.unseen += 1
+    node.unseen_bytes += nbytes(run, node.change)
 
 
 def report(run: Any, worker: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.kernels.simulation import tables
-from hogwild.kernels.simulation.loop import simulate
+from hogwild.kernels.simulation.loop import SPARE_RECORDS, simulate
 from hogwild.kernels.simulation.server import ANSWER_SLOT
 from hogwild.kernels.simulation.tables import FIRST_WORKER, MESSAGE_NAMES
 from hogwild.messaging.compiled_job import CompiledJob
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from hogwild.runtimes.simulator import Simulator
 
 PAUSE = 2**16  # events after which the loop returns, for Ctrl-C and reports of progress
+FEW_COMMANDS = SPARE_RECORDS // 4  # messages of the coordinator for which there is always room
 NEVER = 2**62  # number of terms that no run reaches
 
 
@@ -74,7 +75,6 @@ class CompiledLoop:
         self._timers: list[str] = []  # names of the timers that were set
         self._evaluated: list[Evaluated] = []  # results of evaluations
         self._delays: list[Counter[int]] = [Counter() for _ in range(job.config.workers)]
-        self._orders = 0  # epochs whose order was needed so far
         self._interrupt_sent = False
         self.memory = self.memory_per_holder = 0  # maximal bytes of arrays, as in the Python event loop
         self._versions: dict[int, int] = {}  # versions of the parameters that the coordinator got, by their identity
@@ -113,9 +113,8 @@ class CompiledLoop:
         self.tables = with_rates(self.tables, self.rows.rates(known, needed))
 
     def _put_order(self, epoch: int) -> None:
-        place = self._orders % len(self.tables.epochs)
+        place = epoch % len(self.tables.epochs)
         self.tables.orders[place], self.tables.epochs[place] = self.rows.order(epoch), epoch
-        self._orders += 1
 
     def _count_delays(self) -> None:
         found = self.tables.delays[: self._run["delays"]]
@@ -239,7 +238,8 @@ class CompiledLoop:
         raise TypeError(f"A compiled simulation has no message {body!r}.")
 
     def _write_commands(self) -> None:
-        self.tables = with_room(self.tables, len(self._commands))
+        if len(self._commands) > FEW_COMMANDS:
+            self.tables = with_room(self.tables, len(self._commands))
         self.tables.commands[: len(self._commands)] = self._commands
         self._run["commands"], self._run["called"] = len(self._commands), 1
         self._commands.clear()

@@ -20,7 +20,9 @@ from hogwild.runtimes.simulator.retransmission import retransmission_timeout
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator import Simulator
 
-FEW_EPOCHS = 4  # number of epochs whose order of rows is in the tables
+# Bytes of the orders of rows of several epochs: fast workers are in later epochs than slow ones. A burst needs all
+# epochs that it spans, however large their orders are.
+ORDER_BYTES = 2**26
 FIRST_RATES = 2**14  # number of step sizes that are computed first
 MANY_DELAYS = 2**16  # number of changes whose staleness is counted together
 
@@ -38,7 +40,9 @@ def new_tables(
     n_rows, features = len(rows.data[0]) - 1, state[0].size // each
     most = min(server.push_every * rows.longest, features)  # features that a burst touches
     blocks = -(-(most + 1) * each // BLOCK)
-    epochs = max(FEW_EPOCHS, server.push_every // (n_rows // config.workers) + 2)
+    assert config.goal is not None
+    spanned = server.push_every // (n_rows // config.workers) + 2
+    epochs = max(spanned, min(config.goal // n_rows + 2, ORDER_BYTES // (8 * n_rows)))
     found = Tables(
         run=np.zeros(1, tables.RUN),
         nodes=_nodes(runtime, job, names),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.simulation.tables import FIRST_WORKER, NUMBER_BYTES, Tables
+from hogwild.kernels.simulation.tables import FIRST_WORKER, Tables
 from hogwild.messaging.deltas import SparseDelta
 from hogwild.messaging.messages import Begin, ParametersReply, PullReply, ViewState
 from hogwild.messaging.node import Node, Role
@@ -43,25 +43,13 @@ def held_bytes_of_tables(t: Tables, coordinator: Role, versions: Mapping[int, in
     """
     run, nodes = t.run[0], t.nodes[FIRST_WORKER:]
     whole = 4 * int(run["size"])
-    pulled, arrived = nodes["version"][nodes["version"] >= 0], nodes["reply_version"][nodes["replied"] > 0]
-    collected = list(_arrays(_held(coordinator), depth=3))
-    held = {int(run["version"]), *pulled.tolist(), *arrived.tolist(), *(versions[id(array)] for array in collected)}
-    # Workers have parameters of their own, or those of the reply, or before the first reply those at the start.
-    own = int(nodes["fresh"].sum()) + bool((nodes["version"] < 0).any())
-    unseen = _unseen_bytes(t, nodes)
-    holders = 1 + len(nodes) + len(pulled) + len(arrived) + len(collected)
+    # Before its first pull a node has the parameters at the start, which count as version -1.
+    pulled, arrived = nodes["version"], nodes["reply_version"][nodes["replied"] > 0]
+    collected = [versions.get(id(array), -1) for array in _arrays(_held(coordinator), depth=3)]
+    held = {int(run["version"]), *pulled.tolist(), *arrived.tolist(), *collected}
+    own, unseen = int(nodes["fresh"].sum()), int(nodes["unseen_bytes"].sum())
+    holders = 1 + len(nodes) + int((pulled >= 0).sum()) + len(arrived) + len(collected)
     return whole * (len(held) + own) + unseen, whole * holders + unseen
-
-
-def _unseen_bytes(t: Tables, nodes: Any) -> int:
-    total, whole = 0, 4 * int(t.run[0]["size"])
-    for first in nodes["unseen_first"][nodes["unseen"] > 0].tolist():
-        change = first
-        while change >= 0:
-            found = t.changes[change]
-            total += min(NUMBER_BYTES * int(found["count"]), whole)
-            change = int(found["following"])
-    return total
 
 
 def _held(role: Role) -> Iterable[Any]:
