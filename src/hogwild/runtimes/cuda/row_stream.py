@@ -7,7 +7,6 @@ Chunks are copied into pinned memory by several threads, and from there to the G
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,8 +20,10 @@ from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows, bytes_of
 from hogwild.data.dataset import Chunk, Epoch
 from hogwild.data.random_order import RandomOrder
 from hogwild.data.shuffle import gather
+from hogwild.kernels.copy_pieces import copy_pieces
 from hogwild.kernels.cuda_device import device_array
 from hogwild.kernels.cuda_jit import cuda, simulated
+from hogwild.machine import usable_cores
 from hogwild.problems.on_gpu import ProblemOnGPU
 
 THREADS = 16  # most threads that copy chunks into pinned memory
@@ -79,7 +80,8 @@ class RowStream:
 
     def __init__(self, gpu: ProblemOnGPU, most: int) -> None:
         self._gpu, self._most = gpu, most
-        self._copying = ThreadPoolExecutor(min(THREADS, len(os.sched_getaffinity(0))), "hogwild-stream")
+        self._threads = min(THREADS, usable_cores())
+        self._copying = ThreadPoolExecutor(self._threads, "hogwild-stream")
         # Memory for batches, in turn: that of an earlier stream, because to pin memory takes as long as to copy it.
         self._memory = _KEPT.pop() if _KEPT else [BatchMemory() for _ in range(AHEAD)]
 
@@ -121,34 +123,28 @@ class RowStream:
     def _joined(self, pieces: list[CSRRows], memory: BatchMemory) -> CSRRows:
         """Copy rows of several chunks into pinned memory."""
         one, offsets = pieces[0], np.cumsum([0, *(piece.nonzeros for piece in pieces)])
-        entries = [slice(int(piece.indptr[0]), int(piece.indptr[-1])) for piece in pieces]
         indptr = [piece.indptr[:-1] + (start - piece.indptr[0])
                   for piece, start in zip(pieces, offsets, strict=False)]  # fmt: skip
-        weighted = any(piece.weights.size for piece in pieces)
         weights = [piece.weights if piece.weights.size else np.ones(len(piece), np.float32) for piece in pieces]
-        copied = {
-            "indptr": self._copied("indptr", [*indptr, offsets[-1:]], memory),
-            "labels": self._copied("labels", [piece.labels for piece in pieces], memory),
-            "weights": self._copied("weights", weights, memory) if weighted else NO_WEIGHTS,
-        }
-        for name in ("indices", "values"):
-            arrays = [getattr(piece, name) for piece in pieces]
-            parts = [array[part] for array, part in zip(arrays, entries, strict=True)]
-            copied[name] = self._copied(name, parts, memory) if arrays[0].size else arrays[0]
+        parts = {"indptr": [*indptr, offsets[-1:]], "labels": [piece.labels for piece in pieces]}
+        if any(piece.weights.size for piece in pieces):
+            parts["weights"] = weights
+        entries = [slice(int(piece.indptr[0]), int(piece.indptr[-1])) for piece in pieces]
+        if one.indices.size:
+            parts["indices"] = [piece.indices[part] for piece, part in zip(pieces, entries, strict=True)]
+        if one.values.size:
+            parts["values"] = [piece.values[part] for piece, part in zip(pieces, entries, strict=True)]
+        joined, pairs = {"weights": NO_WEIGHTS, "indices": one.indices, "values": one.values}, []
+        for name, arrays in parts.items():
+            places = np.cumsum([0, *(len(array) for array in arrays)])
+            joined[name] = memory.pinned(name, int(places[-1]), arrays[0].dtype)
+            pairs += [(joined[name][start : start + len(array)], np.ascontiguousarray(array))
+                      for array, start in zip(arrays, places, strict=False)]  # fmt: skip
+        copy_pieces(pairs, self._copying, self._threads)
         return CSRRows(
-            copied["indptr"], copied["indices"], copied["values"], copied["labels"], copied["weights"], one.features,
+            joined["indptr"], joined["indices"], joined["values"], joined["labels"], joined["weights"], one.features,
             one.layout,
         )  # fmt: skip
-
-    def _copied(self, name: str, parts: list[Array], memory: BatchMemory) -> Array:
-        """Copy arrays one after the other into pinned memory."""
-        places = np.cumsum([0, *(len(part) for part in parts)])
-        target = memory.pinned(name, int(places[-1]), parts[0].dtype)
-        copies = [self._copying.submit(np.copyto, target[start : start + len(part)], part)
-                  for part, start in zip(parts, places, strict=False)]  # fmt: skip
-        for copy in copies:
-            copy.result()
-        return target
 
 
 def _compact(chunk: Chunk) -> Chunk:

@@ -33,7 +33,7 @@ SpreadRates = Callable[[int, int, int], Array]
 # Rows after which the clock and Ctrl-C are looked at, or those with so many non-zeros where rows are short.
 ROWS_OF_A_LAUNCH, NONZEROS_OF_A_LAUNCH = 2**20, 2**26
 STREAMED = 2**27  # bytes of a batch of rows that do not stay on the GPU
-BATCHES = 4  # batches there, with what the driver releases late
+BATCHES = 3  # batches there
 MOST_OF_MEMORY = 0.8  # of the GPU's memory, for rows that stay
 MOST_RESERVED = 2**26  # rows for whose order memory is reserved before the first launch
 
