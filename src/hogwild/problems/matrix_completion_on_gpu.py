@@ -157,11 +157,10 @@ class FactorsOnGPU:
     @cached_property
     def _rule_parts(self) -> dict[str, Any]:
         lanes, numbers = self._lanes, len(self.rule.initial)
-        vectors = -(-self.shape.wide // (cuda_vectors.VECTOR * lanes))
         return {
             **_table_parts(numbers, self.shape.wide),
+            **_own_factors(self.shape.wide, lanes),
             "NUMBERS": numbers,
-            "MINE": vectors * cuda_vectors.VECTOR,
             "SIDES": 2 if lanes == 1 else 1,
             "BIASED": self.biased,
             "step": self.rule.step,
@@ -178,6 +177,12 @@ class FactorsOnGPU:
 
 def _on_device(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(to_device(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments)
+
+
+def _own_factors(wide: int, lanes: int) -> dict[str, Any]:
+    """Return the number of factors of a lane, and whether all lanes have as many."""
+    mine = -(-wide // (cuda_vectors.VECTOR * lanes)) * cuda_vectors.VECTOR
+    return {"MINE": mine, "EXACT": mine * lanes == wide}
 
 
 @cache
@@ -206,4 +211,5 @@ def _reader(weighted: bool) -> Function:
 
 @cache
 def _product(wide: int, lanes: int) -> Function:
-    return bind(ratings_cuda.product, WIDE=wide, LANES=lanes, load_vector=cuda_vectors.fresh_load())
+    own = _own_factors(wide, lanes)
+    return bind(ratings_cuda.product, WIDE=wide, LANES=lanes, load_vector=cuda_vectors.fresh_load(), **own)
