@@ -111,13 +111,12 @@ class FactorsOnGPU:
     ) -> None:
         """Train on the ratings ``order[first : first + count]``; add their losses to ``sums[0]``."""
         kernel = cuda_jit.kernel(self.templates[0], **self._parts(rows), **self._rule_parts)
-        kernel[self._launch_size](*rows.arrays, order, first, count, rates, *parts, *self._there, sums)
+        kernel[self._sizes[0]](*rows.arrays, order, first, count, rates, *parts, *self._there, sums)
 
     def evaluate(self, rows: DeviceRatings, order: Any, count: int, parts: tuple[Any, ...], sums: Any) -> None:
         """Add up loss, weight, squared errors or correctly ranked pairs, and ratings."""
         kernel = cuda_jit.kernel(self.templates[1], **self._parts(rows), **_table_parts(1, self.shape.wide))
-        size = in_small_blocks(*whole_device())
-        kernel[size](*rows.arrays, order, count, *parts, parts[0].shape[1], *self._evaluation, sums)
+        kernel[self._sizes[1]](*rows.arrays, order, count, *parts, parts[0].shape[1], *self._evaluation, sums)
 
     def _put(self, state: State, numbers: int) -> tuple[Any, ...]:
         whole = len(state[0]) // self.shape.room  # A state of a single number is given for compilation alone.
@@ -138,9 +137,11 @@ class FactorsOnGPU:
         return min(MOST_LANES, 1 << (self.shape.wide // cuda_vectors.VECTOR - 1).bit_length())
 
     @property
-    def _launch_size(self) -> tuple[int, int]:
+    def _sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Blocks and threads of descent, and of evaluation."""
         blocks, threads = launch_size(self._lanes, self.ratings)
-        return in_small_blocks(max(1, min(blocks, self.shape.fewest * self._lanes // (SPARE * threads))), threads)
+        blocks = max(1, min(blocks, self.shape.fewest * self._lanes // (SPARE * threads)))
+        return in_small_blocks(blocks, threads), in_small_blocks(*whole_device())
 
     def _parts(self, rows: DeviceRatings) -> dict[str, Any]:
         lanes = self._lanes
