@@ -49,17 +49,20 @@ def descend(
             both, j, weight = of_lane(pair, source), of_lane(drawn, source), of_lane(heavy, source)
             u, i, gap = both & LOW, both >> HALF, NOTHING
             if weight >= 0:
-                for side in range(lane, 2, LANES):
-                    load_bias(biases, j if side else i, bias, side % SIDES)
-                    gap += -bias[side % SIDES, 0] if side else bias[side % SIDES, 0]
+                for s in range(SIDES):
+                    load_bias(biases, j if (lane + s) % 2 else i, bias, s)
                 for n in range(0, MINE, VECTOR):
                     f = lane * VECTOR + n * LANES
-                    if f < WIDE:
+                    if EXACT or f < WIDE:
                         load(table, u, f, own, n)
                         load(table, i, f, liked, n)
                         load(table, j, f, other, n)
+                for n in range(0, MINE, VECTOR):
+                    if EXACT or lane * VECTOR + n * LANES < WIDE:
                         for m in range(n, n + VECTOR):
                             gap += own[m, 0] * (liked[m, 0] - other[m, 0])
+                for s in range(SIDES):
+                    gap += (bias[s, 0] if lane + s == 0 else -bias[s, 0]) if lane + s < 2 else NOTHING
             gap = sum_of_lanes(gap)
             if weight > 0:
                 cost, slope = preference(float(gap))
@@ -68,7 +71,7 @@ def descend(
                 g, pull = np.float32(slope) * weight, l2 * weight
                 for n in range(0, MINE, VECTOR):
                     f = lane * VECTOR + n * LANES
-                    if f < WIDE:
+                    if EXACT or f < WIDE:
                         for m in range(n, n + VECTOR):
                             p, q, r = own[m, 0], liked[m, 0], other[m, 0]
                             step(own, m, g * (q - r) + pull * p, rate, NOTHING, NOTHING, constants)
@@ -80,11 +83,11 @@ def descend(
                         store(table, i, f, liked, n)
                         store(table, j, f, other, n)
                 if BIASED:
-                    for side in range(lane, 2, LANES):
-                        at = side % SIDES
-                        slant = pull * bias[at, 0] + (-g if side else g)
-                        step(bias, at, slant, rate, NOTHING, NOTHING, constants)
-                        store_bias(biases, j if side else i, bias, at)
+                    for s in range(SIDES):
+                        slant = pull * bias[s, 0] + (-g if lane + s else g)
+                        step(bias, s, slant, rate, NOTHING, NOTHING, constants)
+                        if lane + s < 2:
+                            store_bias(biases, j if lane + s else i, bias, s)
     if lane == 0 and total != 0:
         cuda.atomic.add(sums, 0, total)
 

@@ -53,25 +53,29 @@ def descend(
             both, y, weight = of_lane(pair, source), of_lane(label, source), of_lane(heavy, source)
             u, v, z = both & LOW, both >> HALF, NOTHING
             if weight >= 0:
-                for side in range(lane, 2, LANES):
-                    load_bias(biases, v if side else u, bias, side % SIDES)
-                    z += bias[side % SIDES, 0]
+                # All loads come before the first use. Every lane has a bias, and the first two use theirs.
+                for s in range(SIDES):
+                    load_bias(biases, v if (lane + s) % 2 else u, bias, s)
                 for n in range(0, MINE, VECTOR):
                     f = lane * VECTOR + n * LANES
-                    if f < WIDE:
+                    if EXACT or f < WIDE:
                         load(table, u, f, own, n)
                         load(table, v, f, other, n)
+                for n in range(0, MINE, VECTOR):
+                    if EXACT or lane * VECTOR + n * LANES < WIDE:
                         for m in range(n, n + VECTOR):
                             z += own[m, 0] * other[m, 0]
+                for s in range(SIDES):
+                    z += bias[s, 0] if lane + s < 2 else NOTHING
             z = mean + sum_of_lanes(z)
             if weight >= 0:
-                cost, slope = loss(float(z), float(y), 0.0)
+                cost, slope = loss(z, y, NOTHING)
                 if lane == 0:
                     total += cost * weight
                 g, pull = np.float32(slope) * weight, l2 * weight
                 for n in range(0, MINE, VECTOR):
                     f = lane * VECTOR + n * LANES
-                    if f < WIDE:
+                    if EXACT or f < WIDE:
                         for m in range(n, n + VECTOR):
                             p, q = own[m, 0], other[m, 0]
                             step(own, m, g * q + pull * p, rate, NOTHING, NOTHING, constants)
@@ -80,10 +84,10 @@ def descend(
                         store(table, u, f, own, n)
                         store(table, v, f, other, n)
                 if BIASED:
-                    for side in range(lane, 2, LANES):
-                        at = side % SIDES
-                        step(bias, at, g + pull * bias[at, 0], rate, NOTHING, NOTHING, constants)
-                        store_bias(biases, v if side else u, bias, at)
+                    for s in range(SIDES):
+                        step(bias, s, g + pull * bias[s, 0], rate, NOTHING, NOTHING, constants)
+                        if lane + s < 2:
+                            store_bias(biases, v if lane + s else u, bias, s)
     if lane == 0 and total != 0:
         cuda.atomic.add(sums, 0, total)
 
@@ -162,10 +166,12 @@ def evaluate(
 def product(table: Any, a: Any, b: Any, lane: Any) -> Any:
     """Return a lane's part of the product of the factors at two positions of the table."""
     total = NOTHING
-    for f in range(lane * VECTOR, WIDE, VECTOR * LANES):
-        a0, a1, a2, a3 = load_vector(table, a + f)
-        b0, b1, b2, b3 = load_vector(table, b + f)
-        total += (a0 * b0 + a1 * b1) + (a2 * b2 + a3 * b3)
+    for n in range(0, MINE, VECTOR):
+        f = lane * VECTOR + n * LANES
+        if EXACT or f < WIDE:
+            a0, a1, a2, a3 = load_vector(table, a + f)
+            b0, b1, b2, b3 = load_vector(table, b + f)
+            total += (a0 * b0 + a1 * b1) + (a2 * b2 + a3 * b3)
     return total
 
 

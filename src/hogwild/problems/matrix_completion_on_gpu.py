@@ -111,13 +111,12 @@ class FactorsOnGPU:
     ) -> None:
         """Train on the ratings ``order[first : first + count]``; add their losses to ``sums[0]``."""
         kernel = cuda_jit.kernel(self.templates[0], **self._parts(rows), **self._rule_parts)
-        kernel[self._launch_size](*rows.arrays, order, first, count, rates, *parts, *self._there, sums)
+        kernel[self._sizes[0]](*rows.arrays, order, first, count, rates, *parts, *self._there, sums)
 
     def evaluate(self, rows: DeviceRatings, order: Any, count: int, parts: tuple[Any, ...], sums: Any) -> None:
         """Add up loss, weight, squared errors or correctly ranked pairs, and ratings."""
         kernel = cuda_jit.kernel(self.templates[1], **self._parts(rows), **_table_parts(1, self.shape.wide))
-        size = in_small_blocks(*whole_device())
-        kernel[size](*rows.arrays, order, count, *parts, parts[0].shape[1], *self._evaluation, sums)
+        kernel[self._sizes[1]](*rows.arrays, order, count, *parts, parts[0].shape[1], *self._evaluation, sums)
 
     def _put(self, state: State, numbers: int) -> tuple[Any, ...]:
         whole = len(state[0]) // self.shape.room  # A state of a single number is given for compilation alone.
@@ -138,9 +137,11 @@ class FactorsOnGPU:
         return min(MOST_LANES, 1 << (self.shape.wide // cuda_vectors.VECTOR - 1).bit_length())
 
     @property
-    def _launch_size(self) -> tuple[int, int]:
+    def _sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Blocks and threads of descent, and of evaluation."""
         blocks, threads = launch_size(self._lanes, self.ratings)
-        return in_small_blocks(max(1, min(blocks, self.shape.fewest * self._lanes // (SPARE * threads))), threads)
+        blocks = max(1, min(blocks, self.shape.fewest * self._lanes // (SPARE * threads)))
+        return in_small_blocks(blocks, threads), in_small_blocks(*whole_device())
 
     def _parts(self, rows: DeviceRatings) -> dict[str, Any]:
         lanes = self._lanes
@@ -157,11 +158,10 @@ class FactorsOnGPU:
     @cached_property
     def _rule_parts(self) -> dict[str, Any]:
         lanes, numbers = self._lanes, len(self.rule.initial)
-        vectors = -(-self.shape.wide // (cuda_vectors.VECTOR * lanes))
         return {
             **_table_parts(numbers, self.shape.wide),
+            **_own_factors(self.shape.wide, lanes),
             "NUMBERS": numbers,
-            "MINE": vectors * cuda_vectors.VECTOR,
             "SIDES": 2 if lanes == 1 else 1,
             "BIASED": self.biased,
             "step": self.rule.step,
@@ -178,6 +178,12 @@ class FactorsOnGPU:
 
 def _on_device(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(to_device(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments)
+
+
+def _own_factors(wide: int, lanes: int) -> dict[str, Any]:
+    """Return the number of factors of a lane, and whether all lanes have as many."""
+    mine = -(-wide // (cuda_vectors.VECTOR * lanes)) * cuda_vectors.VECTOR
+    return {"MINE": mine, "EXACT": mine * lanes == wide}
 
 
 @cache
@@ -206,4 +212,5 @@ def _reader(weighted: bool) -> Function:
 
 @cache
 def _product(wide: int, lanes: int) -> Function:
-    return bind(ratings_cuda.product, WIDE=wide, LANES=lanes, load_vector=cuda_vectors.fresh_load())
+    own = _own_factors(wide, lanes)
+    return bind(ratings_cuda.product, WIDE=wide, LANES=lanes, load_vector=cuda_vectors.fresh_load(), **own)
