@@ -116,7 +116,7 @@ RUN = np.dtype(
         # Options of the run.
         ("workers", "i8"), ("size", "i8"), ("each", "i8"), ("epoch", "i8"), ("goal", "i8"),
         ("quota", "i8"), ("window", "i8"), ("patience", "f8"), ("push_every", "i8"), ("pull_every", "i8"),
-        ("run_ahead", "i8"), ("bound", "i8"), ("mean", "i8"), ("rounds", "i8"),
+        ("run_ahead", "i8"), ("bound", "i8"), ("reports", "i8"), ("requests", "i8"), ("mean", "i8"), ("rounds", "i8"),
         ("bandwidth", "f8"), ("loss", "f8"), ("duplication", "f8"), ("reordering", "f8"),
         ("update_kind", "i8"), ("update_first", "f8"), ("update_second", "f8"),
         ("latency_kind", "i8"), ("latency_first", "f8"), ("latency_second", "f8"),

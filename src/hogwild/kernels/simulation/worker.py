@@ -33,7 +33,6 @@ from hogwild.kernels.simulation.tables import (
 )
 
 UPDATES = 0  # Row of the random bits of durations of updates.
-REPORTS, REQUESTS = 16, 8  # Those of hogwild.strategies.roles.worker_progress, which is above this package.
 
 
 def worker_receives(run: Any, number: Any, worker: Any) -> None:
@@ -149,9 +148,9 @@ def trained(run: Any, worker: Any) -> None:
     node.report_terms += node.terms
     node.report_loss += node.loss
     node.report_clock, node.report_step = node.clock, node.step
-    if node.report_terms * run.workers * REPORTS >= run.epoch:
+    if node.report_terms * run.workers * run.reports >= run.epoch:
         report(run, worker)
-    if run.rounds == 0 and REQUESTS * (node.drawn - node.known_at) >= part(run, worker):
+    if run.rounds == 0 and run.requests * (node.drawn - node.known_at) >= part(run, worker):
         ask(run, worker)
     if node.stopping or (run.rounds and terms_left(run, worker) == 0):
         leave(run, worker)

@@ -16,6 +16,7 @@ from hogwild.messaging.deltas import Floats
 from hogwild.messaging.job import MessageJob
 from hogwild.runtimes.simulator.compiled_durations import constant_delays, split
 from hogwild.runtimes.simulator.retransmission import retransmission_timeout
+from hogwild.strategies.roles.worker_progress import REPORTS, REQUESTS
 
 if TYPE_CHECKING:
     from hogwild.runtimes.simulator import Simulator
@@ -139,7 +140,8 @@ def _set_options(run: Any, runtime: Simulator, job: MessageJob, compiled: Compil
         "bound": -1 if server.bound is None else server.bound, "mean": server.mean, "rounds": server.rounds,
         "bandwidth": link.bandwidth, "loss": link.loss, "duplication": link.duplication,
         "reordering": link.reordering, "span": compiled.rows.span, "alike": compiled.rows.alike,
-        "loss_limit": config.loss_limit, "step": np.nan, "answered_at": -1, "training_workers": 1,
+        "reports": REPORTS, "requests": REQUESTS, "loss_limit": config.loss_limit,
+        "step": np.nan, "answered_at": -1, "training_workers": 1,
     }  # fmt: skip
     for name, value in options.items():
         run[name] = value
