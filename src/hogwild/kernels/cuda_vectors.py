@@ -91,6 +91,12 @@ def row_loader(width: int) -> Function:
 
 
 @functools.cache
+def fresh_row_loader(width: int) -> Function:
+    """Return the function that copies a row to a local array as other threads left it, as :func:`fresh_load` does."""
+    return bind(load_row, WIDTH=width, load_vector=fresh_load())
+
+
+@functools.cache
 def row_adder(numbers: int, width: int) -> Function:
     """Return the function that adds the first ``numbers`` numbers of a local array of ``VECTOR`` or more to a row.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda
-from hogwild.kernels.cuda_vectors import VECTOR, flat_row_adder, row_loader
+from hogwild.kernels.cuda_vectors import VECTOR, flat_row_adder, fresh_row_loader
 from hogwild.kernels.factorisation_cuda import change_of, presence_in
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.rules.rule import Rule
@@ -175,7 +175,7 @@ def descent_parts(
     read = bind(entry, **columns, SHELF=SHELF)
     shared = {
         "LANES": lanes, "PIECES": padded // VECTOR, "NUMBERS": numbers, "entry": read,
-        "load_factors": row_loader(vectors),
+        "load_factors": fresh_row_loader(vectors),
     }  # fmt: skip
     return {
         "EACH": 1,

@@ -17,7 +17,7 @@ import numpy as np
 
 from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda
-from hogwild.kernels.cuda_vectors import VECTOR, flat_row_adder, row_loader
+from hogwild.kernels.cuda_vectors import VECTOR, flat_row_adder, fresh_row_loader
 from hogwild.kernels.factorisation_cuda import change_of, presence_in
 from hogwild.kernels.linear_cuda import own_sum
 from hogwild.kernels.row_layouts import LAYOUTS
@@ -174,7 +174,7 @@ def descent_parts(
     slots = max(1, min(KEPT_NUMBERS // vectors, -(-nonzeros // teams)))
     shared = {
         **LAYOUTS[layout], "PARTS": parts, "TEAMS": teams, "EACH": each, "SLOTS": slots,
-        "load_factors": row_loader(vectors),
+        "load_factors": fresh_row_loader(vectors),
     }  # fmt: skip
     move = bind(move_factors, EACH=each, NUMBERS=numbers, WIDTH=width, change=change_of(rule), presence=presence)
     return {

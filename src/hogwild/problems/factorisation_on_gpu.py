@@ -163,7 +163,7 @@ class FactorisationOnGPU:
             "damping": linear_cuda.damping_of(rule),
             "change": factorisation_cuda.change_of(rule),
             "presence": factorisation_cuda.presence_in(self.layout),
-            "load": cuda_vectors.row_loader(width),
+            "load": cuda_vectors.fresh_row_loader(width),
             "add": cuda_vectors.flat_row_adder(numbers, width),
         }
 
