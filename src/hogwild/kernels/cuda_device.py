@@ -50,6 +50,16 @@ def launch_size(lanes: int, rows: int) -> tuple[int, int]:
     return max(1, min(_multiprocessors(), rows * lanes // (ROWS_EACH * THREADS))), THREADS
 
 
+def spread_size(lanes: int, rows: int, most: int, threads: int) -> tuple[int, int]:
+    """Return the number of blocks, and of threads of each, for this number of rows in flight, spread over the GPU.
+
+    ``most`` is the largest number of rows of a multiprocessor.
+    """
+    if simulated():
+        return SIMULATED
+    return -(-max(1, min(rows, most * _multiprocessors())) * lanes // threads), threads
+
+
 def whole_device() -> tuple[int, int]:
     """Return the number of blocks and threads of a launch without dependencies."""
     return SIMULATED if simulated() else (4 * _multiprocessors(), THREADS)

@@ -71,10 +71,29 @@ def fixed_adder(numbers: int, fixed: float) -> Function:
     return bind(_simulated_add_fixed if simulated() else add_fixed, NUMBERS=numbers, FIXED=fixed)
 
 
+def add_row_pair(table: Any, u: Any, rows: Any, n: Any) -> None:
+    """Add the first two numbers of row ``n`` of a local array to row ``u`` of a flat table."""
+    add_vector(table, u * WIDTH, rows[n, 0], rows[n, 1])
+
+
+def add_row_vectors(table: Any, u: Any, rows: Any, n: Any) -> None:
+    """Add the first numbers of row ``n`` of a local array to row ``u`` of a flat table, whole vectors at once."""
+    for first in range(0, WHOLE, VECTOR):
+        add_vector(table, u * WIDTH + first, rows[n, first], rows[n, first + 1], rows[n, first + 2], rows[n, first + 3])
+    for c in range(WHOLE, NUMBERS):
+        cuda.atomic.add(table, u * WIDTH + c, rows[n, c])
+
+
 @functools.cache
 def row_loader(width: int) -> Function:
     """Return the function that copies a row of ``width`` numbers, a multiple of ``VECTOR``, to a local array."""
     return bind(load_row, WIDTH=width, load_vector=_simulated_load if simulated() else _loader())
+
+
+@functools.cache
+def fresh_row_loader(width: int) -> Function:
+    """Return the function that copies a row to a local array as other threads left it, as :func:`fresh_load` does."""
+    return bind(load_row, WIDTH=width, load_vector=fresh_load())
 
 
 @functools.cache
@@ -120,9 +139,31 @@ def _simulated_store(table: Any, position: Any, a: Any, b: Any, c: Any, d: Any) 
     table[u, first], table[u, first + 1], table[u, first + 2], table[u, first + 3] = a, b, c, d
 
 
+@functools.cache
+def flat_row_adder(numbers: int, width: int) -> Function:
+    """Return the function that adds the first ``numbers`` numbers of a row of a local array to a row of a flat table.
+
+    Rows of the table have ``width`` numbers.
+    """
+    if simulated():
+        return bind(_simulated_row_add, NUMBERS=numbers, WIDTH=width)
+    if cuda.get_current_device().compute_capability < (9, 0):
+        return bind(add_row_vectors, WHOLE=0, NUMBERS=numbers, WIDTH=width, add_vector=_adder(VECTOR))
+    if numbers == 2:
+        return bind(add_row_pair, WIDTH=width, add_vector=_adder(2))
+    whole = numbers // VECTOR * VECTOR
+    return bind(add_row_vectors, WHOLE=whole, NUMBERS=numbers, WIDTH=width, add_vector=_adder(VECTOR))
+
+
 def _simulated_load(table: Any, position: Any) -> Any:
-    u, first = position // table.shape[1], position % table.shape[1]
-    return table[u, first], table[u, first + 1], table[u, first + 2], table[u, first + 3]
+    flat = table.reshape(-1)
+    return flat[position], flat[position + 1], flat[position + 2], flat[position + 3]
+
+
+def _simulated_row_add(table: Any, u: Any, rows: Any, n: Any) -> None:
+    with _ADDING:
+        for c in range(NUMBERS):
+            table[u * WIDTH + c] += rows[n, c]
 
 
 def _simulated_add(table: Any, u: Any, changes: Any) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.kernels.row_layouts import LAYOUTS
+from hogwild.rules.rule import Rule
 
 FULL = np.float32(1)
 GRID = 2.0**20  # sums are multiples of 1 / GRID
@@ -256,6 +257,12 @@ def shuffled_sum(z: Any) -> Any:
 def own_sum(z: Any) -> Any:
     """Return the number itself, for groups of one lane."""
     return z
+
+
+@functools.cache
+def damping_of(rule: Rule) -> Function:
+    """Return one function per rule, so that its kernels are compiled once."""
+    return bind(damping, MEANS=not rule.adds_up)
 
 
 HITS: dict[str, Function] = {"signs": same_sign, "identity": squared_error, "exp": squared_error_of_mean}

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from hogwild.data import as_dataset
-from hogwild.data.csr import Array
+from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.sampling import RowSampling, feature_visits, row_sampling, subsample
+from hogwild.data.slices import ENTRIES, in_slices
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import factorisation_machine_build, loss_sums
@@ -27,7 +28,9 @@ from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.factorisation_machine import FactorisationModel
 from hogwild.problems import linear_kernels
+from hogwild.problems.feature_tiers import SAMPLED_ROWS
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
+from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import (
     BoundKernel,
     Defaults,
@@ -282,6 +285,33 @@ class FactorisationProblem(RowProblem):
 
         return RangeKernel(kernel, rest, turns=True) if access == "turns" else QueueKernel(kernel, rest)
 
+    def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
+        """Return the kernels of this problem and a rule on a GPU; None in step, for which there are none.
+
+        Raises
+        ------
+        ParameterError
+            If there are more features than a GPU's kernels can number.
+        """
+        if in_step:
+            return None
+        if self.source.n_features >= 2**31:
+            raise ParameterError(
+                f"{self.source.name} has {self.source.n_features:,} features, and a GPU trains factors of fewer than "
+                "2^31: hash features into fewer, or use runtime=Threads()."
+            )
+        from hogwild.problems.factorisation_on_gpu import FactorisationOnGPU
+        from hogwild.problems.linear_on_gpu import types_of
+
+        few = self._few_rows
+        heaviest = float(few.weights.max()) if few.weights.size else 1.0
+        return FactorisationOnGPU(
+            self.loss, rule, self._layout, self.source.n_rows, self.source.nonzeros, self.rank, self.padded,
+            self._fields, self.l2, self.l2_factors, self._rows_per_visit, self._squares, self.intercept,
+            self.normalise, self._class_weights, self.labels.classes is not None,
+            self.loss.curvature * heaviest * float(self._class_weights.max(initial=1.0)), types_of(self.data),
+        )  # fmt: skip
+
     def max_workers(self, rule: Rule, workers: int) -> int:
         """Return one worker if the factors are so few that the writes of workers always conflict, else ``workers``."""
         return 1 if self._size(rule) < NEAR else workers
@@ -329,7 +359,12 @@ class FactorisationProblem(RowProblem):
         if self.l2:
             found += self.l2 / 2 * float(np.square(state[0][:, 0], dtype=np.float64).sum())
         if self.l2_factors:
-            squares = np.square(state[2][:, 0].reshape(-1, self.padded), dtype=np.float64).sum(axis=1)
+            factors, squares = state[2][:, 0].reshape(-1, self.padded), np.empty(len(self._visited))
+
+            def add_up(part: slice) -> None:
+                np.square(factors[part], dtype=np.float64).sum(axis=1, out=squares[part])
+
+            in_slices(len(squares), add_up, max(1, ENTRIES // self.padded))
             found += self.l2_factors / 2 * float((self._visited * squares).sum())
         return found
 
@@ -380,10 +415,34 @@ class FactorisationProblem(RowProblem):
 
     @cached_property
     def _shares(self) -> Array:
-        if not self.l2:
-            return np.empty(0, np.float32)
+        return self._rows_per_visit if self.l2 else np.empty(0, np.float32)
+
+    @cached_property
+    def _rows_per_visit(self) -> Array:
         visits = feature_visits(self.source, self.sampling.chances(self.source))
         return np.asarray(self.source.n_rows / np.where(visits > 0, visits, 1), np.float32)
+
+    @cached_property
+    def _few_rows(self) -> CSRRows:
+        return subsample(self.data, SAMPLED_ROWS).rows
+
+    @cached_property
+    def _squares(self) -> Array:
+        """The mean squared value of each feature in the rows that have it, as a few rows show it."""
+        few = self._few_rows
+        if few.layout == "binary" and not self.normalise:
+            return np.ones(self.source.n_features, np.float32)
+        lengths, entries = np.diff(few.indptr), slice(int(few.indptr[0]), int(few.indptr[-1]))
+        values = few.values[entries] if few.values.size else np.ones(lengths.sum())
+        squares, row = np.square(values, dtype=np.float64), np.repeat(np.arange(len(few)), lengths)
+        if self.normalise:
+            norms = np.bincount(row, squares, minlength=len(few))
+            squares = squares / np.where(norms > 0, norms, 1)[row]
+        columns = few.indices[entries] if few.indices.size else np.tile(np.arange(few.features), len(few))
+        counts = np.bincount(columns, minlength=self.source.n_features)
+        sums = np.bincount(columns, squares, minlength=self.source.n_features)
+        usual = squares.mean() if squares.size else 1.0
+        return np.where(counts > 0, sums / np.maximum(counts, 1), usual).astype(np.float32)
 
     @cached_property
     def _visited(self) -> Array:

@@ -63,8 +63,9 @@ class CudaSession:
         if found is None:
             raise ParameterError(
                 f"{type(problem).__name__} with {rule!r} does not run on a GPU{' in step' if in_step else ''}: use "
-                "runtime=Threads(). Linear models, MatrixCompletion and GraphCut of few parts do, with the rules "
-                "'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam', and in step linear models with one output."
+                "runtime=Threads(). Linear models, factorisation machines, MatrixCompletion and GraphCut of few parts "
+                "do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam', and in step linear models with "
+                "one output."
             )
         self.problem, self._rule, self._gpu = problem, rule, found
         self.mean: IterateAverage | None = None
