@@ -281,6 +281,11 @@ class Linear(RowProblem):
         """Whether a term changes only the weights of its row's features, and the intercepts."""
         return self._layout != "dense" and self.frame is None
 
+    @property
+    def steps_each_coordinate_once(self) -> bool:
+        """Whether all that a term changes are coordinates, each by one step of the rule."""
+        return True
+
     def feature_tiers(self) -> FeatureTiers | None:
         """Return tiers of features with the curvature of the objective along them."""
         return self._tiers if self.n_outputs == 1 else None

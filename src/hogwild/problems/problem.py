@@ -207,6 +207,11 @@ class RowProblem(Problem):
         """
         return False
 
+    @property
+    def steps_each_coordinate_once(self) -> bool:
+        """Whether all that a term changes are coordinates, each by one step of the rule."""
+        return False
+
     def renumbered(self, seed: int, epochs: float) -> tuple[RowProblem, Array] | None:
         """Return the problem on a copy of its rows in which features are numbered by frequency, and their order.
 
