@@ -21,6 +21,7 @@ NAMES = (
     "batch-size",
     "strategies",
     "scale-out",
+    "hardware",
     "sparse-networks",
     "paper",
 )
