@@ -274,7 +274,8 @@ def test_every_experiment_can_be_copied_and_says_how_long_it_takes(tmp_path, mon
 
 
 @pytest.mark.parametrize("name", ["delays", "schedules", "topologies", "strategies", "regularisation", "batch-size",
-                                  "paper", "collisions", "one-pass", "sparse-networks", "scale-out"])  # fmt: skip
+                                  "paper", "collisions", "one-pass", "sparse-networks", "scale-out",
+                                  "hardware"])  # fmt: skip
 def test_a_trial_of_every_experiment(name, monkeypatch):
     """All of them are run by make lab."""
     experiment = named(name)

@@ -15,6 +15,7 @@ from hogwild.lab.experiments import (
     collisions,
     compare,
     delays,
+    hardware,
     one_pass,
     paper,
     scale_out,
@@ -256,6 +257,7 @@ def fabricated(name: str, seeds: int):
         "scale_out": {
             "seconds": 1.0, "node_seconds": 4.0, "bytes": 1e4, "epochs": 1.5, "idle": 0.2, "interval": 100.0,
         },
+        "hardware": {"objective": 0.4, "epochs_a_second": 10.0, "step": 0.5, "workers": 2, "density": 0.1, **curve},
         "strategies": {"excess": 0.1, "test_loss": 0.5, "seconds": 1.0, "bytes": 1e4, "idle": 0.2, "staleness": 1.0},
         "topologies": {
             "consensus": 0.1, "bytes": 1e4, "simulated_seconds": 1.0, "train_loss": 0.2, "test_loss": 0.3,
@@ -282,6 +284,7 @@ def fabricated(name: str, seeds: int):
         },
         "topologies": lambda point: {"gap": 0.1 + 0.1 * topologies.NAMES.index(point["topology"]), "changes": False,
                                      "neighbours": 2},
+        "hardware": lambda point: {"cell": hardware.CELLS[point["hardware"], point["method"]], "cores": 2},
         "paper": lambda point: {"cores": 2}, "sparse_networks": lambda point: {"cores": 2},
     }.get(name, lambda point: {})  # fmt: skip
     return module, [
@@ -292,7 +295,10 @@ def fabricated(name: str, seeds: int):
     ]  # fmt: skip
 
 
-READ = (delays, batch_size, scale_out, schedules, strategies, topologies, one_pass, paper, sparse_networks, compare)
+READ = (
+    delays, batch_size, hardware, scale_out, schedules, strategies, topologies, one_pass, paper, sparse_networks,
+    compare,
+)  # fmt: skip
 WRONG = re.compile(r"\bnan\b|\binf\b|unknown|\b1 workers|\b1 cores|: \.|\(\)| less \.|ring less ring|: unknown")
 
 
