@@ -126,7 +126,7 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     run = min(stable, key=lambda run: run.seconds)
     history = run.history
     return {
-        **figures, "diverged": 0, "step": history[0]["step"], "workers": _workers(run, strategy),
+        **figures, "diverged": 0, "step": history[0]["step"], "workers": _workers(run, strategy, runtime),
         "objective": history[-1]["objective"], "epochs_a_second": history[-1]["epoch"] / history[-1]["seconds"],
         "density": problem.source.nonzeros / problem.source.n_rows / problem.source.n_features,
         "epochs": [record["epoch"] for record in history], "times": [record["seconds"] for record in history],
@@ -134,11 +134,13 @@ def trial(point: Point, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _workers(run: Run, strategy: Strategy) -> int | None:
-    """Return the number of workers that made updates; None on a GPU, which has thousands."""
+def _workers(run: Run, strategy: Strategy, runtime: Runtime) -> int | None:
+    """Return the number of workers that made updates; None on a GPU, where they are thousands of rows in flight."""
+    if runtime.uses_gpu:
+        return None
     if isinstance(strategy, Synchronous):
         return strategy.workers
-    return max((record["workers_used"] for record in run.history if record.get("workers_used")), default=None)
+    return max(record["workers_used"] for record in run.history)
 
 
 def best_power(train: Callable[[int], Run | None], first: int) -> int | None:
