@@ -140,7 +140,7 @@ def _workers(run: Run, strategy: Strategy, runtime: Runtime) -> int | None:
         return None
     if isinstance(strategy, Synchronous):
         return strategy.workers
-    return max(record["workers_used"] for record in run.history)
+    return max(int(record["workers_used"]) for record in run.history)
 
 
 def best_power(train: Callable[[int], Run | None], first: int) -> int | None:
@@ -272,27 +272,31 @@ def _in_step(results: Results, kinds: list[str]) -> list[Finding]:
         return []
     return [Finding(
         f"In step, all cores trained this many times as many epochs a second as one core: {_ratios(pairs)}. Ma et al. "
-        "have far more than one core, without messages.",
+        "have more than 400 times as many, by linear algebra and without messages.",
         _verdict([(one, many) for many, one in pairs.values()]),
     )]  # fmt: skip
 
 
 def _asynchronous(results: Results, kinds: list[str]) -> list[Finding]:
-    """Compare asynchronous training on all cores with that on one core and on a GPU."""
-    told, verdicts = [], list[bool | None]()
-    for hardware in (ONE, GPU):
-        cells = CELLS[hardware, ASYNCHRONOUS], CELLS[ALL, ASYNCHRONOUS]
-        pairs = _pairs(results, kinds, "common_seconds", *cells)
-        if pairs:
-            told.append(f"as {'one core' if hardware == ONE else 'the GPU'}, {_ratios(pairs)}")
-            verdicts.append(_verdict([(mine, other) for other, mine in pairs.values()]))
-    if not told:
-        return []
-    return [Finding(
-        f"Asynchronous, all cores came to the objective that all reach this many times as fast {'; '.join(told)}. Ma "
-        "et al. find all cores the safest choice.",
-        False if False in verdicts else None if None in verdicts else True,
-    )]  # fmt: skip
+    """Compare asynchronous training on all cores with that on one core and on a GPU.
+
+    The paper finds a GPU better in certain situations, so that neither outcome contradicts it.
+    """
+    text = "Asynchronous, all cores came to the objective that all reach this many times as fast as"
+    alone, gpu = (
+        _pairs(results, kinds, "common_seconds", CELLS[hardware, ASYNCHRONOUS], CELLS[ALL, ASYNCHRONOUS])
+        for hardware in (ONE, GPU)
+    )
+    findings = []
+    if alone:
+        faster = _verdict([(many, one) for one, many in alone.values()])
+        findings.append(Finding(f"{text} one core: {_ratios(alone)}.", faster))
+    if gpu:
+        findings.append(Finding(
+            f"{text} the GPU: {_ratios(gpu)}. Ma et al. find all cores the safest choice, and a GPU better in certain "
+            "situations."
+        ))  # fmt: skip
+    return findings
 
 
 def _pairs(results: Results, kinds: list[str], figure: str, one: str, other: str) -> dict[str, tuple[Mean, Mean]]:
