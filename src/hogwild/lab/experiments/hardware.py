@@ -345,7 +345,7 @@ def _table(compared: dict[str, Results], cells: list[str]) -> Table:
     return Table(
         "All cells",
         ("data", "share of non-zeros", "hardware and method", "workers", "step", "epochs a second", "objective",
-         "epochs to 1%", "seconds to 1%", "epochs to all's", "seconds to all's", "times as fast as one core"),
+         "epochs to 1%", "seconds to 1%", "epochs to what all reach", "seconds to that", "times as fast as one core"),
         tuple(row(data, some, cell) for data, some in compared.items() for cell in cells if some.where(cell=cell)),
     )  # fmt: skip
 
