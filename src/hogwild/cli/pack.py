@@ -21,13 +21,16 @@ def pack(
     memory: Annotated[
         str | None,
         typer.Option(
-            help="The most memory to use, whatever the size of the files. Default: 1GiB besides the program.",
+            help="The most memory of a process, whatever the size of the files. Default: 1GiB besides the program.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the shuffle.")] = 0,
     shards: Annotated[
         int, typer.Option(min=1, help="Parts of the folder: on a cluster, a machine needs only those of its workers.")
+    ] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes, each of which reads a share of the files and writes shards.")
     ] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a packed folder that is there.")] = False,
     format: options.Format = "auto",
@@ -63,6 +66,7 @@ def pack(
             seed=seed,
             overwrite=overwrite,
             shards=shards,
+            workers=workers,
             progress=shown.update,
         )
     seconds = time.perf_counter() - started
@@ -83,6 +87,7 @@ def pack(
             "memory": made.meta.memory,
             "seed": seed,
             "shards": shards,
+            "workers": workers,
             "seconds": round(seconds, 3),
         }
     )
