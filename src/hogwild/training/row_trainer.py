@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
-from hogwild.training.row_order import RowOrder, local_shard, order_of
+from hogwild.training.row_order import RowOrder, local_shard, order_of, shard_folders
 from hogwild.training.step_sizes import LAST
 
 SPAN = 2**12  # number of updates whose step sizes are computed together as one table
@@ -53,6 +53,7 @@ class RowSource:
     workers: int
     shuffle: bool = True
     scale: float = 1.0  # factor of all step sizes, below 1 after a divergence
+    own: int | None = None  # shard of the worker that reads; None if several read
     _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)  # lock of the tables: workers may be threads of one process
 
@@ -66,12 +67,18 @@ class RowSource:
     def __reduce__(self) -> tuple[type[RowSource], tuple[object, ...]]:
         """Pickle without the caches: another process computes its own."""
         given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle, self.scale
-        return type(self), given
+        return type(self), (*given, self.own)
+
+    def of(self, worker: int) -> RowSource:
+        """Return the rows as one worker reads them: its machine may lack the shards of others."""
+        if not shard_folders(self.problem.training, worker, self.workers):
+            return self  # with what all workers share
+        return replace(self, own=worker, _tables=OrderedDict(), _lock=threading.Lock())
 
     @cached_property
     def order(self) -> RowOrder:
         """The rows of each worker in each epoch."""
-        return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
+        return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split(), self.own)
 
     @property
     def local_shard(self) -> tuple[int, int]:

@@ -176,6 +176,11 @@ class ShardedRows:
             raise self._missing(0)
         return int(self._starts[best[0]]), int(self._starts[best[1]])
 
+    def folders(self, start: int, stop: int) -> list[Path]:
+        """Return the folders of the shards that have these rows."""
+        first, last = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
+        return [self.folder / shard_name(number) for number in range(int(first), int(last) + 1)]
+
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[MappedRows, int, int]]:
         """Yield the shards of these rows, with the first and the last row of each."""
         while start < stop:
