@@ -136,11 +136,11 @@ class RayDriver:
             return
         except self.ray.exceptions.RayTaskError as error:
             raise WorkerError(f"{record.name} failed: {error}") from error
-        except self.ray.exceptions.ActorUnschedulableError:  # the Ray node with its data has left the cluster
-            del self.records[record.name]
-            self._wait_for_data(record.name)
-            return
         except self.ray.exceptions.RayError as error:  # the answer, or the Ray process that held it, is lost
+            if isinstance(error, self.ray.exceptions.ActorUnschedulableError) and is_worker(record.name):
+                del self.records[record.name]  # the Ray node with its data has left the cluster
+                self._wait_for_data(record.name)
+                return
             self._on_crash(record, f"its answer was lost ({type(error).__name__})")
             return
         record.last_answer = now()

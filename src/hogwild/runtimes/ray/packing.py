@@ -90,12 +90,12 @@ def pack_on_ray(
     dest, limit = Path(dest).absolute(), memory_limit(memory)
     options = PackOptions(reading or ReadOptions(), memory, Origin(limit, seed, []))
     with connected(address, 1) as ray:
-        nodes = [node for node in ray.nodes() if node["Alive"]]
         home = ray.get_runtime_context().get_node_id()
-        numbers = range(len(nodes))
-        working = [number for number in numbers if nodes[number]["Resources"].get("CPU", 0) > 0] or [*numbers]
-        homes = [number for number in numbers if nodes[number]["NodeID"] == home]
-        duties = Duties(homes[0], working, shards or len(working))
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        nodes.sort(key=lambda node: (node["NodeID"] != home, node["NodeManagerHostname"], node["NodeID"]))
+        with_cpus = [number for number, node in enumerate(nodes) if node["Resources"].get("CPU", 0) > 0]
+        working = with_cpus or [*range(len(nodes))]
+        duties = Duties(0, working, len(working) if shards is None else shards)
         machines = RayMachines(ray, nodes, dest, workers)
         try:
             paths = [str(Path(source).absolute()) for source in sources]
