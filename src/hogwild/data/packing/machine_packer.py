@@ -20,7 +20,7 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.packing.file_parts import FilePart, FileSize, file_size
-from hogwild.data.packing.format import Meta
+from hogwild.data.packing.format import CHECKSUMS, META, Meta
 from hogwild.data.packing.pack import check_replaceable
 from hogwild.data.packing.process_pool import ProcessPool
 from hogwild.data.packing.sharded_rows import shard_name, summed_frequencies, write_shard_list
@@ -132,6 +132,13 @@ class MachinePacker:
             calls.append((options, self._fetched(plan, fetch), shape, folder, self._spilled / shard_name(number)))
         return self._call(write_shard, calls)
 
+    def copy(self, number: int, meta: Meta, folder: Path, fetch: Fetch) -> None:
+        """Copy a shard from the folder of another machine."""
+        (self._folder / shard_name(number)).mkdir()
+        for name in (META, CHECKSUMS, *(array.file for array, _ in meta.files())):
+            path = Path(shard_name(number), name)
+            _copy(folder, folder / path, self._folder / path, fetch)
+
     def chunk(self, path: Path, first: int, size: int) -> bytes:
         """Return bytes of a file of rows, for another machine."""
         with path.open("rb") as file:
@@ -184,13 +191,17 @@ class MachinePacker:
             if folder == self._folder:
                 return path
             copy = self._spilled / f"fetched-{plan.number:04d}-{next(names):06d}"
-            with copy.open("wb") as file:
-                while data := fetch(folder, path, file.tell(), CHUNK):
-                    file.write(data)
+            _copy(folder, path, copy, fetch)
             return copy
 
         buckets = [replace(bucket, paths=[local(path) for path in bucket.paths]) for bucket in plan.buckets]
         return replace(plan, buckets=buckets)
+
+
+def _copy(folder: Path, path: Path, to: Path, fetch: Fetch) -> None:
+    with to.open("wb") as file:
+        while data := fetch(folder, path, file.tell(), CHUNK):
+            file.write(data)
 
 
 def _matches(source: str) -> list[Path]:

@@ -92,13 +92,17 @@ def pack_on_machines(
         divided = _done(machines, "divide", dict(enumerate(reader)), numbered, options)
         report("dividing", rows, rows)
         writer = {shard: duties.writer(shard) for shard in range(duties.shards)}
-        plans, fetch = plan_shards(divided, duties.shards), machines.fetch(folders)
+        owners = {folder: each for each, folder in sorted(folders.items(), reverse=True)}
+        plans, fetch = plan_shards(divided, duties.shards), machines.fetch(owners)
         metas: list[Meta] = _done(
             machines, "write", writer, [*enumerate(plans)], options, shape, len(plans) == 1, fetch
         )
         report("writing", rows, rows)
         if duties.shards > 1:
-            _describe(machines, writer, folders, metas)
+            _describe(machines, writer, list(owners.values()), metas)
+            if folders[duties.home] not in {folders[each] for each in writer.values()}:
+                # A program that trains looks at rows of its own machine before it starts workers.
+                machines.call("copy", {duties.home: (0, metas[0], folders[writer[0]], fetch)})
     return metas
 
 
@@ -114,7 +118,7 @@ def _done(
     return [numbered[item[0]] for item in items]
 
 
-def _describe(machines: Machines, writer: Mapping[int, int], folders: Mapping[Path, int], metas: list[Meta]) -> None:
+def _describe(machines: Machines, writer: Mapping[int, int], owners: Sequence[int], metas: list[Meta]) -> None:
     """Write the description of all shards on each disk."""
     shards: dict[int, list[int]] = {}
     for shard, each in writer.items():
@@ -122,7 +126,7 @@ def _describe(machines: Machines, writer: Mapping[int, int], folders: Mapping[Pa
     counts = machines.refer("frequencies", {each: (some,) for each, some in shards.items()})
     first = writer[0]
     total = machines.refer("total", {first: tuple(counts.values())})[first]
-    machines.call("finish", dict.fromkeys(folders.values(), (metas, total)))
+    machines.call("finish", dict.fromkeys(owners, (metas, total)))
 
 
 Held = list[tuple[FoundFile, list[int]]]
@@ -169,8 +173,8 @@ def _readers(parts: Sequence[FilePart], holders: Mapping[Path, set[int]], workin
 
 
 @contextmanager
-def _folders(machines: Machines, duties: Duties, overwrite: bool) -> Iterator[dict[Path, int]]:
-    """Make a folder on each disk; yield the machine that has made each. They take their places if there is no error."""
+def _folders(machines: Machines, duties: Duties, overwrite: bool) -> Iterator[dict[int, Path]]:
+    """Make a folder on each disk; yield the folder of each machine. They take their places if there is no error."""
     everyone, run = range(len(machines.names)), uuid.uuid4().hex[:12]
     try:
         machines.call("mark", dict.fromkeys(everyone, (run,)))
@@ -183,7 +187,7 @@ def _folders(machines: Machines, duties: Duties, overwrite: bool) -> Iterator[di
     try:
         folders = machines.call("make", dict.fromkeys(made, (overwrite,)))
         machines.call("fill", {each: (folders[owner],) for each, owner in owners.items() if each != owner})
-        yield {folder: owner for owner, folder in folders.items()}
+        yield {each: folders[owner] for each, owner in owners.items()}
     except BaseException:
         with suppress(HogwildError):
             machines.call("close", dict.fromkeys(everyone, (False,)))
