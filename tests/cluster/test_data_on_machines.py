@@ -122,7 +122,7 @@ def test_a_machine_that_leaves_takes_its_rows_along_and_brings_them_back(machine
 
     run = train(dest, budget=30, delay=0.002, listen=strike)
     (waits,) = (event for event in run.events if event["event"] == "unplaced")
-    assert (waits["node"], waits["reason"]) == ("worker-1", "no machine of the cluster has its shards")
+    assert (waits["node"], waits["reason"]) == ("worker-1", "no machine of the cluster has its data")
     assert placed(run, "worker-1") == [gone, back[0].wait()]
     assert run.stop_reason == "epochs"
 
@@ -131,7 +131,7 @@ def test_a_shard_that_is_nowhere_is_told_before_the_run(machines: disks.Disks, p
     there = machines.folder("other") / packed.name / "shard-0001"
     there.rename(there.with_name("elsewhere"))
     try:
-        with pytest.raises(DataError, match=r"shard-0001: worker-1 reads this shard, and no machine of the cluster"):
+        with pytest.raises(DataError, match=r"shard-0001: worker-1 reads this folder, and no machine of the cluster"):
             train(packed)
     finally:
         there.with_name("elsewhere").rename(there)

@@ -22,6 +22,9 @@ class FakeRay:
         )
         self.exceptions = SimpleNamespace(RayError=ConnectionError)
 
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(get_node_id=lambda: "here")
+
     def _affinity(self, node: str, soft: bool) -> str:
         assert not soft
         return node
@@ -96,6 +99,8 @@ def test_what_is_missing_is_told() -> None:
     with pytest.raises(DataError, match=r"worker-0 reads the shards shard-0 to shard-1, and no machine .* all of them"):
         found.check(["worker-0"])
     found = FolderLocations(FakeRay(a=paths(0), b=paths(0)), {0: shards(0), 1: shards(2)})  # type: ignore[arg-type]
-    told = r"/data/shard-2: worker-1 reads this shard, and no machine of the cluster has it: host-a \(a\), host-b \(b\)"
+    told = (
+        r"/data/shard-2: worker-1 reads this folder, and no machine of the cluster has it: host-a \(a\), host-b \(b\)"
+    )
     with pytest.raises(DataError, match=told):
         found.check(["worker-0", "worker-1"])

@@ -22,7 +22,7 @@ from hogwild.data.sampling import subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.rules import SGD
 from hogwild.schedules import Constant
-from hogwild.training.row_order import local_shard, order_of, shard_folders
+from hogwild.training.row_order import local_shard, needed_folders, order_of
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
 
 ROWS, FEATURES = 5_003, 40
@@ -116,16 +116,17 @@ def test_a_worker_that_goes_on_for_another_one_reads_its_own_rows_where_it_lacks
         rows.of(3)._order.chunk(3, 4, 0, 0, 10)
 
 
-def test_the_machine_of_a_worker_must_have_its_shards(packed: Any) -> None:
+def test_the_machine_of_a_worker_must_have_its_folders(packed: Any) -> None:
     data = PackedDataset(packed[1])
 
     def names(worker: int, workers: int) -> list[str]:
-        return [folder.name for folder in shard_folders(data, worker, workers)]
+        return [folder.name for folder in needed_folders(data, worker, workers)]
 
     assert [names(worker, 4) for worker in range(4)] == [[shard_name(number)] for number in range(4)]
     assert [names(worker, 2) for worker in range(2)] == [["shard-0000", "shard-0001"], ["shard-0002", "shard-0003"]]
     assert [names(worker, 3) for worker in (0, 2)] == [["shard-0000", "shard-0001"], ["shard-0002", "shard-0003"]]
-    assert shard_folders(packed[0], 0, 2) == []
+    assert needed_folders(packed[0], 0, 2) == [packed[1].with_name("whole")]
+    assert needed_folders(open_data([[1.0]], [1]), 0, 1) == []
 
 
 def test_without_any_shard_that_is_said(parts: Path) -> None:

@@ -56,9 +56,9 @@ def order_of(data: Dataset, seed: int, shuffle: bool, draws: bool, own: int | No
     return StreamedOrder(data, seed, shuffle, own)
 
 
-def shard_folders(data: Dataset, worker: int, workers: int) -> list[Path]:
-    """Return the folders that the machine of a worker must have: the shards of a packed folder with its rows."""
-    return data.shard(worker, workers).shard_folders() if isinstance(data, PackedDataset) else []
+def needed_folders(data: Dataset, worker: int, workers: int) -> list[Path]:
+    """Return the packed folders that the machine of a worker must have, in one piece or the shards with its rows."""
+    return data.shard(worker, workers).folders() if isinstance(data, PackedDataset) else []
 
 
 def local_shard(data: Dataset, workers: int) -> tuple[int, int]:
@@ -167,7 +167,7 @@ class StreamedOrder:
 
     def _part(self, shard: int, shards: int) -> PackedDataset:
         part = self.data.shard(shard, shards)
-        lacks = any(not is_packed(folder) for folder in part.shard_folders())
+        lacks = any(not is_packed(folder) for folder in part.folders())
         return part if self.own in (None, shard) or not lacks else self.data.shard(self.own, shards)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.dataset import Chunk
+from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats, frozen
@@ -19,7 +20,7 @@ from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.schedules import Moment, Schedule
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
-from hogwild.training.row_order import RowOrder, local_shard, order_of, shard_folders
+from hogwild.training.row_order import RowOrder, local_shard, order_of
 from hogwild.training.step_sizes import LAST
 
 SPAN = 2**12  # number of updates whose step sizes are computed together as one table
@@ -71,7 +72,8 @@ class RowSource:
 
     def of(self, worker: int) -> RowSource:
         """Return the rows as one worker reads them: its machine may lack the shards of others."""
-        if not shard_folders(self.problem.training, worker, self.workers):
+        data = self.problem.training
+        if not isinstance(data, PackedDataset) or not data.sharded:
             return self  # with what all workers share
         return replace(self, own=worker, _tables=OrderedDict(), _lock=threading.Lock())
 

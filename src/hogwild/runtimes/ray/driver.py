@@ -208,9 +208,9 @@ class RayDriver:
     def _wait_for_data(self, name: str) -> None:
         """Start a worker when a Ray node has its data again; the others go on without it."""
         if not self.started:
-            raise WorkerError(f"The machine with the shards of {name} has left the cluster.")
+            raise WorkerError(f"The machine with the data of {name} has left the cluster.")
         if name not in self._without_data:
-            reason = "no machine of the cluster has its shards"
+            reason = "no machine of the cluster has its data"
             self.job.emit("unplaced", seconds=self._seconds(), node=name, reason=reason)
         self._without_data.add(name)
         self._start_later[name] = self._seconds() + DATA_INTERVAL

@@ -1,4 +1,4 @@
-"""Locations of folders on a Ray cluster: which Ray nodes have the shards that a worker reads."""
+"""Locations of folders on a Ray cluster: which Ray nodes have the packed folders or shards that a worker reads."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ class FolderLocations:
         self._has: dict[str, set[str]] = {}  # folders of each Ray node that has answered
         self._names: dict[str, str] = {}
         self._asked: dict[str, Any] = {}  # calls that have not been answered, by Ray node
+        if self._all:  # this machine needs no call
+            self._has[ray.get_runtime_context().get_node_id()] = set(_present_function()(self._all))
 
     def nodes_for(self, name: str) -> list[str] | None:
         """Return the running Ray nodes that have the folders of a worker; None if all will do."""
@@ -73,8 +75,12 @@ class FolderLocations:
         machines = ", ".join(f"{self._names[node]} ({node[:8]})" for node in running)
         nowhere = [path for path in needed if path not in held]
         if nowhere:
-            what = f"{name} reads this shard, and no machine of the cluster has it: {machines}"
-            return DataError(what, path=nowhere[0], remedy="Copy it to one of them, under the same path.")
+            what = f"{name} reads this folder, and no machine of the cluster has it: {machines}"
+            return DataError(
+                what,
+                path=nowhere[0],
+                remedy="Copy it to one of them, under the same path, or to a disk that they share.",
+            )
         what = f"{name} reads the shards {_span(needed)}, and no machine of the cluster has all of them: {machines}"
         remedy = "Use as many workers as there are shards, without --holdout, or copy them to one machine."
         return DataError(what, path=Path(needed[0]).parent, remedy=remedy)
