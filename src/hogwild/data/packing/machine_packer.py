@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,11 +36,18 @@ from hogwild.data.reader import ReadOptions, Schema
 from hogwild.errors import ParameterError
 from hogwild.files import new_folder
 
-CHUNK = 2**23  # Bytes of a file that are sent to another machine at a time.
+CHUNK = 2**23  # Bytes of files that are sent to another machine at a time.
 _ENDS = 2**16  # Bytes at both ends of a file by which copies of it are told from other files.
 
-# Function that reads bytes of a file on another machine: its folder, the path, the first byte and their number.
-Fetch = Callable[[Path, Path, int, int], bytes]
+
+class Fetch(Protocol):
+    """Access to files of other machines, by the folders that they fill."""
+
+    def sizes(self, folder: Path, paths: Sequence[Path]) -> list[int]:
+        """Return the bytes of files."""
+
+    def read(self, folder: Path, paths: Sequence[Path], first: int, size: int) -> bytes:
+        """Return some bytes of files, one file after the other: at least one, and at most ``size``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +141,25 @@ class MachinePacker:
     def copy(self, number: int, meta: Meta, folder: Path, fetch: Fetch) -> None:
         """Copy a shard from the folder of another machine."""
         (self._folder / shard_name(number)).mkdir()
-        for name in (META, CHECKSUMS, *(array.file for array, _ in meta.files())):
-            path = Path(shard_name(number), name)
-            _copy(folder, folder / path, self._folder / path, fetch)
+        names = (META, CHECKSUMS, *(array.file for array, _ in meta.files()))
+        theirs, mine = ([each / shard_name(number) / name for name in names] for each in (folder, self._folder))
+        _copy(folder, theirs, mine, fetch)
 
-    def chunk(self, path: Path, first: int, size: int) -> bytes:
-        """Return bytes of a file of rows, for another machine."""
-        with path.open("rb") as file:
-            file.seek(first)
-            return file.read(size)
+    def sizes(self, paths: Sequence[Path]) -> list[int]:
+        """Return the bytes of files, for another machine."""
+        return [path.stat().st_size for path in paths]
+
+    def chunk(self, paths: Sequence[Path], first: int, size: int) -> bytes:
+        """Return bytes of files, one file after the other, for another machine."""
+        found = []
+        for path, total in zip(paths, self.sizes(paths), strict=True):
+            if size > 0 and first < total:
+                with path.open("rb") as file:
+                    file.seek(first)
+                    found.append(file.read(size))
+                size -= len(found[-1])
+            first = max(0, first - total)
+        return b"".join(found)
 
     def frequencies(self, shards: Sequence[int]) -> Array:
         """Return the number of rows of some shards in which each feature is present."""
@@ -184,24 +200,26 @@ class MachinePacker:
         return results
 
     def _fetched(self, plan: ShardPlan, fetch: Fetch) -> ShardPlan:
-        names = count()
-
-        def local(path: Path) -> Path:
-            folder = path.parent.parent
-            if folder == self._folder:
-                return path
-            copy = self._spilled / f"fetched-{plan.number:04d}-{next(names):06d}"
-            _copy(folder, path, copy, fetch)
-            return copy
-
-        buckets = [replace(bucket, paths=[local(path) for path in bucket.paths]) for bucket in plan.buckets]
+        """Return a plan whose files are all on this disk."""
+        here: dict[Path, Path] = {}
+        paths = [path for bucket in plan.buckets for path in bucket.paths]
+        for folder in {path.parent.parent for path in paths} - {self._folder}:
+            away = [path for path in paths if path.parent.parent == folder]
+            here |= {path: self._spilled / f"fetched-{plan.number:04d}-{path.name}-{folder.name}" for path in away}
+            _copy(folder, away, [here[path] for path in away], fetch)
+        buckets = [replace(bucket, paths=[here.get(path, path) for path in bucket.paths]) for bucket in plan.buckets]
         return replace(plan, buckets=buckets)
 
 
-def _copy(folder: Path, path: Path, to: Path, fetch: Fetch) -> None:
-    with to.open("wb") as file:
-        while data := fetch(folder, path, file.tell(), CHUNK):
-            file.write(data)
+def _copy(folder: Path, paths: Sequence[Path], copies: Sequence[Path], fetch: Fetch) -> None:
+    """Copy files from another machine, many of them with one call."""
+    read, held = 0, b""
+    for copy, size in zip(copies, fetch.sizes(folder, paths), strict=True):
+        with copy.open("wb") as file:
+            while file.tell() < size:
+                held = held or fetch.read(folder, paths, read, CHUNK)
+                written = file.write(held[: size - file.tell()])
+                read, held = read + written, held[written:]
 
 
 def _matches(source: str) -> list[Path]:

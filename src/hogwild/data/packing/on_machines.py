@@ -34,7 +34,7 @@ class Machines(Protocol):
         """Begin such calls; return references to their results, which may be arguments of other calls."""
 
     def fetch(self, folders: Mapping[Path, int]) -> Fetch:
-        """Return a function that reads files in folders of machines, and that can be an argument of calls."""
+        """Return access to files in folders of machines, which can be an argument of calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ class RayMachines:
         return {number: getattr(self._packers[number], method).remote(*given) for number, given in arguments.items()}
 
     def fetch(self, folders: Mapping[Path, int]) -> Fetch:
-        """Return a function that reads files in folders of machines, and that can be an argument of calls."""
+        """Return access to files in folders of machines, which can be an argument of calls."""
         return RayFetch({folder: self._packers[number] for folder, number in folders.items()})
 
     def end(self) -> None:
@@ -152,12 +152,20 @@ class RayMachines:
 
 @dataclass(frozen=True, slots=True)
 class RayFetch:
-    """Function that reads files in folders of machines through their packers."""
+    """Access to files of other machines through their packers, which send them directly."""
 
     packers: dict[Path, Any]
 
-    def __call__(self, folder: Path, path: Path, first: int, size: int) -> bytes:
+    def sizes(self, folder: Path, paths: Sequence[Path]) -> list[int]:
+        """Return the bytes of files."""
         import ray
 
-        found: bytes = ray.get(self.packers[folder].chunk.remote(path, first, size))
+        found: list[int] = ray.get(self.packers[folder].sizes.remote(paths))
+        return found
+
+    def read(self, folder: Path, paths: Sequence[Path], first: int, size: int) -> bytes:
+        """Return some bytes of files, one file after the other."""
+        import ray
+
+        found: bytes = ray.get(self.packers[folder].chunk.remote(paths, first, size))
         return found
