@@ -104,3 +104,7 @@ def test_what_is_missing_is_told() -> None:
     )
     with pytest.raises(DataError, match=told):
         found.check(["worker-0", "worker-1"])
+    ray = FakeRay(a=paths(0), b=None)
+    found = FolderLocations(ray, {0: shards(1)})  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"has it: host-a \(a\), host-b \(b, which has not answered\)"):
+        found.check(["worker-0"])

@@ -120,6 +120,15 @@ def test_errors_name_the_line_of_the_file(tmp_path: Path, small_parts: None) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["a.svm"]
 
 
+def test_errors_name_the_row_of_a_parquet_file(tmp_path: Path, small_parts: None) -> None:
+    pyarrow, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    labels = [None if number == 333 else 1.0 for number in range(400)]
+    pq.write_table(pyarrow.table({"label": labels, "a": range(400)}), tmp_path / "a.parquet", row_group_size=50)
+    for workers in (1, 3):
+        with pytest.raises(DataError, match=r"a\.parquet, row 333, column 'label': the label is missing"):
+            pack([tmp_path / "a.parquet"], tmp_path / "out", workers=workers)
+
+
 def test_what_cannot_be_packed_is_told(tmp_path: Path, small_parts: None) -> None:
     blank = tmp_path / "blank.svm"
     blank.write_text("# nothing\n" * 100)
@@ -131,6 +140,8 @@ def test_what_cannot_be_packed_is_told(tmp_path: Path, small_parts: None) -> Non
         pack([some], tmp_path / "out", workers=2, shards=6)
     with pytest.raises(ParameterError, match="'workers' parameter must be"):
         pack([some], tmp_path / "out", workers=0)
+    with pytest.raises(ParameterError, match="by one process: leave out 'workers'"):
+        pack([some], tmp_path / "out", workers=2, readers=[SVMLIGHT])
     with pytest.raises(ParameterError, match="'memory' parameter must be at least"):
         pack([some], tmp_path / "out", workers=2, memory=2**20)
 

@@ -75,7 +75,7 @@ def pack(
     progress : callable, optional
         Called with the stage ("reading" or "writing"), the rows done, and the rows in total or None if unknown.
     readers : sequence of Reader, optional
-        The known file formats. By default all formats of :mod:`hogwild.data.readers`.
+        The known file formats, for one process. By default all formats of :mod:`hogwild.data.readers`.
 
     Returns
     -------
@@ -106,6 +106,8 @@ def pack(
     for name, number in (("shards", shards), ("workers", workers)):
         if number < 1:
             raise invalid_parameter(name, "a number of at least 1", number)
+    if readers is not None and workers > 1:
+        raise ParameterError("Formats of your own are packed by one process: leave out 'workers'.")
     paths = [Path(source) for source in sources]
     reader = single_reader(paths, reading, readers)
     dest = Path(dest)

@@ -72,7 +72,8 @@ class FolderLocations:
     def _missing(self, name: str, running: Sequence[str]) -> DataError:
         needed = sorted(self._needed[number_of(name)])
         held = set().union(*(self._has.get(node, set()) for node in running))
-        machines = ", ".join(f"{self._names[node]} ({node[:8]})" for node in running)
+        silent = {node: "" if node in self._has else ", which has not answered" for node in running}
+        machines = ", ".join(f"{self._names[node]} ({node[:8]}{silent[node]})" for node in running)
         nowhere = [path for path in needed if path not in held]
         if nowhere:
             what = f"{name} reads this folder, and no machine of the cluster has it: {machines}"
