@@ -107,11 +107,14 @@ def mean_square(run: Run, folder: Path) -> float:
 
 
 def test_a_machine_that_leaves_takes_its_rows_along_and_brings_them_back(machines: disks.Disks, packed: Path) -> None:
+    import ray
+
     third = machines.start("third")
     gone = third.wait()
     dest = machines.disk / "third.packed"
     shutil.copytree(packed, dest)
     shutil.copytree(machines.folder("other") / packed.name, machines.folder("third") / dest.name)
+    shutil.copytree(packed / "shard-0000", machines.folder("third") / dest.name / "shard-0000")
     back: list[disks.Machine] = []
 
     def strike(event: Any) -> None:
@@ -124,6 +127,7 @@ def test_a_machine_that_leaves_takes_its_rows_along_and_brings_them_back(machine
     (waits,) = (event for event in run.events if event["event"] == "unplaced")
     assert (waits["node"], waits["reason"]) == ("worker-1", "no machine of the cluster has its data")
     assert placed(run, "worker-1") == [gone, back[0].wait()]
+    assert {ray.get_runtime_context().get_node_id(), gone, back[0].wait()} >= set(placed(run, "worker-0"))
     assert run.stop_reason == "epochs"
 
 

@@ -167,7 +167,10 @@ class MachinePacker:
 
     def total(self, *frequencies: Array) -> Array:
         """Return the sum of the frequencies of several machines."""
-        return np.asarray(np.sum(frequencies, axis=0))
+        found = np.array(frequencies[0])
+        for other in frequencies[1:]:
+            found += other
+        return found
 
     def finish(self, metas: list[Meta], frequencies: Array) -> None:
         """Write the description of all shards, also of those on other machines."""
