@@ -98,7 +98,7 @@ def test_a_worker_that_goes_on_for_another_one_reads_its_own_rows_where_it_lacks
     problem = Linear(open_data(parts), "squared", l2=1e-3)
     rows = RowSource(problem, SGD(), Constant(0.1), 1, 0, 4)
     assert [rows.of(worker).own for worker in range(4)] == [0, 1, 2, 3]
-    order = pickle.loads(pickle.dumps(rows.of(2)))._order
+    order = pickle.loads(pickle.dumps(rows.of(2))).order
 
     def read(shard: int, epoch: int) -> list[float]:
         found, size = list[float](), order.size(shard, 4)
@@ -113,7 +113,7 @@ def test_a_worker_that_goes_on_for_another_one_reads_its_own_rows_where_it_lacks
         assert sorted(read(shard, 1)) == own
     assert sorted(read(1, 0)) == sorted(open_data(parts).shard(1, 4).labels())
     with pytest.raises(DataError, match=r"shard-0003: this shard is not on the machine"):
-        rows.of(3)._order.chunk(3, 4, 0, 0, 10)
+        rows.of(3).order.chunk(3, 4, 0, 0, 10)
 
 
 def test_the_machine_of_a_worker_must_have_its_folders(packed: Any) -> None:
