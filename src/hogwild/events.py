@@ -214,7 +214,7 @@ EVENTS: dict[str, EventKind] = {
         "Ray runtime",
         _ACTOR | {"ray_node": "Ray node", "process": "process id", "run": "name of the run in Ray's metrics"},
     ),
-    "unplaced": EventKind("Ray runtime", _SECONDS | _NODE | {"reason": "resources that are missing"}),
+    "unplaced": EventKind("Ray runtime", _SECONDS | _NODE | {"reason": "resources or data that are missing"}),
     "crashed": EventKind(
         "Ray runtime", _ACTOR | {"reason": "why the node is taken for crashed", "restarts": "whether it is restarted"}
     ),

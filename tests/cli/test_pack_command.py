@@ -59,6 +59,26 @@ def test_damaged_input_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [path.name for path in tmp_path.iterdir()] == ["bad.svm"]
 
 
+def test_several_processes_pack_the_same(parts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for workers in ("1", "2"):
+        assert main(["pack", *parts, str(tmp_path / workers), "--shards", "2", "--workers", workers, "--json"]) == 0
+        record = json.loads(capsys.readouterr().out)
+        assert (record["rows"], record["shards"], record["workers"]) == (3, 2, int(workers))
+    one, two = (open_data(tmp_path / workers) for workers in "12")
+    assert one.labels().tolist() == two.labels().tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(["--runtime", "threads"], "with --runtime ray"), (["--address", "auto"], "--address goes with --runtime ray")],
+)
+def test_other_runtimes_do_not_pack(
+    words: list[str], told: str, parts: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pack", *parts, str(tmp_path / "out"), *words]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_both_a_source_and_a_destination_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", str(tmp_path / "a.svm")]) == 2
     assert "Missing argument" in capsys.readouterr().err

@@ -26,7 +26,7 @@ from hogwild import (
     minimise,
 )  # fmt: skip
 from hogwild.data.packing.pack import pack
-from hogwild.errors import WorkerError
+from hogwild.errors import DataError
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 
@@ -133,6 +133,6 @@ def test_a_node_without_the_folder_is_named(folder):
         if event["event"] == "started":
             folder.rename(folder.with_name("elsewhere"))
 
-    said = rf"could not be started: .*rows\.packed.* on the machine '{platform.node()}'\. Put the folder where"
-    with pytest.raises(WorkerError, match=said):
+    said = rf"rows\.packed: worker-0 reads this folder, and no machine of the cluster has it: {platform.node()} "
+    with pytest.raises(DataError, match=said):
         minimise(problem, "sgd", Cosine(0.2), ParameterServer(2), PLACE, 2, callbacks=[move])

@@ -16,7 +16,7 @@ from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
 from hogwild.data import ReadOptions
-from hogwild.data.packing import writer
+from hogwild.data.packing import bucket_sort, writer
 from hogwild.data.packing.pack import pack
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.shuffle import row_keys, shuffled_order
@@ -30,8 +30,9 @@ def room(request, monkeypatch):
     """Tight: every bucket must be divided again, and records and parts are small."""
     if request.param == "tight":
         monkeypatch.setattr(packing, "working_memory", lambda memory, besides=0: 300)
-        monkeypatch.setattr(packing, "_FAN_OUT_BITS", 1)
-        monkeypatch.setattr(packing, "_WRITTEN", 7)
+        monkeypatch.setattr(packing, "FAN_OUT_BITS", 1)
+        monkeypatch.setattr(bucket_sort, "FAN_OUT_BITS", 1)
+        monkeypatch.setattr(bucket_sort, "_WRITTEN", 7)
         monkeypatch.setattr(writer, "_RECORD", 11)
     return request.param
 

@@ -22,7 +22,7 @@ from hogwild.data.sampling import subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.rules import SGD
 from hogwild.schedules import Constant
-from hogwild.training.row_order import local_shard, order_of
+from hogwild.training.row_order import local_shard, needed_folders, order_of
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
 
 ROWS, FEATURES = 5_003, 40
@@ -90,6 +90,43 @@ def test_a_worker_needs_its_own_shard_alone(parts: Path) -> None:
         order.chunk(1, 4, 0, 0, 10)
     assert subsample(data, 100).n_rows == 100
     assert data.here().n_rows == data.shard(2, 4).n_rows
+
+
+def test_a_worker_that_goes_on_for_another_one_reads_its_own_rows_where_it_lacks_theirs(parts: Path) -> None:
+    for number in (0, 3):
+        shutil.rmtree(parts / shard_name(number))
+    problem = Linear(open_data(parts), "squared", l2=1e-3)
+    rows = RowSource(problem, SGD(), Constant(0.1), 1, 0, 4)
+    assert [rows.of(worker).own for worker in range(4)] == [0, 1, 2, 3]
+    order = pickle.loads(pickle.dumps(rows.of(2))).order
+
+    def read(shard: int, epoch: int) -> list[float]:
+        found, size = list[float](), order.size(shard, 4)
+        while len(found) < size:
+            chunk = order.chunk(shard, 4, epoch, len(found), 400)
+            found += chunk.rows.labels[chunk.order].tolist()
+        return found
+
+    own = sorted(open_data(parts).shard(2, 4).labels())
+    for shard in (0, 2, 3):
+        assert sorted(read(shard, 0)) == own
+        assert sorted(read(shard, 1)) == own
+    assert sorted(read(1, 0)) == sorted(open_data(parts).shard(1, 4).labels())
+    with pytest.raises(DataError, match=r"shard-0003: this shard is not on the machine"):
+        rows.of(3).order.chunk(3, 4, 0, 0, 10)
+
+
+def test_the_machine_of_a_worker_must_have_its_folders(packed: Any) -> None:
+    data = PackedDataset(packed[1])
+
+    def names(worker: int, workers: int) -> list[str]:
+        return [folder.name for folder in needed_folders(data, worker, workers)]
+
+    assert [names(worker, 4) for worker in range(4)] == [[shard_name(number)] for number in range(4)]
+    assert [names(worker, 2) for worker in range(2)] == [["shard-0000", "shard-0001"], ["shard-0002", "shard-0003"]]
+    assert [names(worker, 3) for worker in (0, 2)] == [["shard-0000", "shard-0001"], ["shard-0002", "shard-0003"]]
+    assert needed_folders(packed[0], 0, 2) == [packed[1].with_name("whole")]
+    assert needed_folders(open_data([[1.0]], [1]), 0, 1) == []
 
 
 def test_without_any_shard_that_is_said(parts: Path) -> None:

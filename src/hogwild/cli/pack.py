@@ -4,31 +4,72 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
+from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from hogwild.data.packing.format import Meta
+    from hogwild.data.packing.packed_dataset import PackedDataset
+
 
 def pack(
-    sources: Annotated[list[Path], typer.Argument(metavar="SRC", help="Files of one format.", show_default=False)],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SRC",
+            help="Files of one format. With --runtime ray also patterns in quotes, which every machine looks for.",
+            show_default=False,
+        ),
+    ],
     dest: Annotated[Path, typer.Argument(metavar="DEST", help="The folder to make.", show_default=False)],
     memory: Annotated[
         str | None,
         typer.Option(
-            help="The most memory to use, whatever the size of the files. Default: 1GiB besides the program.",
+            help="The most memory of a process, whatever the size of the files. Default: 1GiB besides the program.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the shuffle.")] = 0,
     shards: Annotated[
-        int, typer.Option(min=1, help="Parts of the folder: on a cluster, a machine needs only those of its workers.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Parts of the folder: on a cluster, a machine needs only those of its workers. Default: 1; with "
+            "--runtime ray one for each machine.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Processes (of each machine). Each reads a share of the files: files, lines or row groups of Parquet. "
+            "Then it writes shards. The rows are the same with any number.",
+        ),
     ] = 1,
+    runtime: Annotated[
+        str | None,
+        typer.Option(
+            help="ray: each machine of a cluster reads the files that it has, and writes shards to its own DEST. Rows "
+            "go from machine to machine. Default: this machine packs.",
+            show_default=False,
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="ray: the cluster's head, or auto; left out, RAY_ADDRESS or an own one.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a packed folder that is there.")] = False,
     format: options.Format = "auto",
     features: options.Features = None,
@@ -45,32 +86,33 @@ def pack(
     than memory from it block by block.
 
     Example: hogwild pack day_*.svm.gz clicks.packed --memory 2GiB
+
+    Example: hogwild pack '/data/day_*.svm' /data/clicks.packed --runtime ray --shards 8
     """
     out = Output(as_json)
+    if runtime not in (None, "ray"):
+        raise ParameterError(f"Files are packed here or with --runtime ray. Got --runtime {runtime} instead.")
+    if address is not None and runtime is None:
+        raise ParameterError("--address goes with --runtime ray.")
     how = options.reading(format, features, bits, label, weight, base)
     started = time.perf_counter()
-    from hogwild.data.packing.pack import pack as pack_files
     from hogwild.files import format_size, parse_size
 
     limit = None if memory is None else parse_size(memory)
     with out.progress() as bar:
-        shown = _Stages(bar)
-        made = pack_files(
-            sources,
-            dest,
-            reading=how,
-            memory=limit,
-            seed=seed,
-            overwrite=overwrite,
-            shards=shards,
-            progress=shown.update,
-        )
+        common: dict[str, Any] = {
+            "reading": how, "memory": limit, "seed": seed, "overwrite": overwrite, "workers": workers,
+            "progress": _Stages(bar).update,
+        }  # fmt: skip
+        made, machines = _packed(sources, dest, runtime, address, shards, common)
     seconds = time.perf_counter() - started
-    size = sum(part.stat().st_size for part in dest.rglob("*") if part.is_file())
+    size = _bytes(made.meta, dest, machines)
     out.show(
         f"{made.n_rows:,} rows x {made.n_features:,} features, {made.nonzeros:,} non-zeros in {dest} "
         f"({format_size(size)}, {seconds:.1f} s)"
     )
+    for number, machine in enumerate(machines):
+        out.show(f"shard {number} is on {machine}")
     out.result(
         {
             "sources": sources,
@@ -82,10 +124,38 @@ def pack(
             "bytes": size,
             "memory": made.meta.memory,
             "seed": seed,
-            "shards": shards,
+            "shards": max(1, len(machines)) if shards is None else shards,
+            "workers": workers,
+            "machines": machines,
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _packed(
+    sources: list[Path],
+    dest: Path,
+    runtime: str | None,
+    address: str | None,
+    shards: int | None,
+    common: dict[str, Any],
+) -> tuple[PackedDataset, list[str]]:
+    """Pack here or on a cluster; return the folder, and the machine of each shard on a cluster."""
+    if runtime is None:
+        from hogwild.data.packing.pack import pack as pack_files
+
+        return pack_files(sources, dest, shards=shards or 1, **common), []
+    from hogwild.runtimes.ray.packing import pack_on_ray
+
+    made = pack_on_ray(sources, dest, address=address, shards=shards, **common)
+    return made.data, made.machines
+
+
+def _bytes(meta: Meta, dest: Path, machines: list[str]) -> int:
+    """Return the bytes of a folder. Of shards on other machines these are the bytes of their arrays."""
+    if machines:
+        return sum(size for _, size in meta.files())
+    return sum(part.stat().st_size for part in dest.rglob("*") if part.is_file())
 
 
 class _Stages:

@@ -390,6 +390,6 @@ def _notes(screen: Output) -> Callback:
             then = "it restarts" if event["restarts"] else "the other nodes continue without it"
             screen.warn(f"{event['node']} crashed, because {event['reason']}; {then}")
         elif event["event"] == "unplaced":
-            screen.warn(f"{event['node']} waits until there is room: {event['reason']}")
+            screen.warn(f"{event['node']} waits: {event['reason']}")
 
     return note

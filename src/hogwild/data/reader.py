@@ -38,6 +38,15 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Divided:
+    """Reading of parts of a file, such as bytes of lines or row groups, which are counted from 0."""
+
+    units: Callable[[Path], int]  # Number of units that a file can be divided into, at least 1.
+    # As ``Reader.read``, for the rows of the units from a first one up to another. They may be none.
+    read: Callable[[Path, ReadOptions, int, tuple[int, int]], Iterator[CSRRows]]
+
+
+@dataclass(frozen=True, slots=True)
 class Reader:
     """File format: its name, its file name endings, and its function ``read``.
 
@@ -54,6 +63,7 @@ class Reader:
     compressible: bool = False  # Whether files that are compressed as .gz or .bz2 can be read.
     # Whether the format gives the field of each feature. Such a reader needs a table of fields to write to.
     fielded: bool = False
+    divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ class SchemaBuilder:
         if path != self._path:
             self._path, self._rows_of_path = path, 0
         piece = self._standard(compact(piece))
-        self._check_layout(piece)
+        self._check_layout(piece.layout, piece.features)
         self._note_indices(piece)
         self.all_ones = self.all_ones and piece.layout != "dense" and _all_one(piece.values)
         self.weighted = self.weighted or not _all_one(piece.weights)
@@ -116,6 +126,27 @@ class SchemaBuilder:
         self.nonzeros += piece.nonzeros
         self._rows_of_path += len(piece)
         return piece
+
+    def join(self, path: Path, later: SchemaBuilder) -> None:
+        """Take over what another builder has seen in a file, or in the next part of the same file."""
+        if path != self._path:
+            self._path, self._rows_of_path = path, 0
+        if later.layout is None:
+            return
+        self._check_layout(later.layout, later.end)
+        self.end, self.all_ones = max(self.end, later.end), self.all_ones and later.all_ones
+        self.weighted = self.weighted or later.weighted
+        if self.zero_seen is None and later.zero_seen is not None:
+            self.zero_seen = self._moved(later.zero_seen)
+        for base, error in later._beyond.items():
+            self._beyond.setdefault(base, self._moved(error))
+        self.rows, self.nonzeros = self.rows + later.rows, self.nonzeros + later.nonzeros
+        self._rows_of_path += later.rows
+
+    def _moved(self, error: DataError) -> DataError:
+        """Return an error about a row of a part as one about a row of the file."""
+        row = None if error.row is None else error.row + self._rows_of_path
+        return DataError(error.what, path=error.path, row=row, remedy=error.remedy)
 
     def shape(self) -> Schema:
         """Return the schema, or raise ``DataError`` if the data contradict the options of the user."""
@@ -143,17 +174,14 @@ class SchemaBuilder:
             raise self.zero_seen
         return self.reading.base
 
-    def _check_layout(self, piece: CSRRows) -> None:
-        if self.layout is not None and (piece.layout != self.layout or self._uneven(piece)):
+    def _check_layout(self, layout: Layout, features: int) -> None:
+        if self.layout is not None and (layout != self.layout or (layout == "dense" and features != self.end)):
             raise DataError(
-                f"the rows are {piece.layout} with {piece.features:,} columns, those before them are {self.layout} "
-                f"with {self.end:,}",
+                f"the rows are {layout} with {features:,} columns, those before them are {self.layout} with "
+                f"{self.end:,}",
                 path=self._path, remedy="Read files of different kinds one by one.",
             )  # fmt: skip
-        self.layout = piece.layout
-
-    def _uneven(self, piece: CSRRows) -> bool:
-        return piece.layout == "dense" and piece.features != self.end
+        self.layout = layout
 
     def _note_indices(self, piece: CSRRows) -> None:
         self.end = max(self.end, piece.features)

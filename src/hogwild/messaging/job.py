@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from hogwild.messaging.compiled_job import CompiledJob
@@ -109,6 +110,8 @@ class MessageJob:
     resumed: dict[str, Any] | None = None  # A snapshot from which the run resumes.
     # The same run for a compiled event loop; None where there is none for it.
     compiled: CompiledJob | None = None
+    # Packed folders that the machine of a worker must have, by worker number. A worker that is not named needs none.
+    folders: Mapping[int, Sequence[Path]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

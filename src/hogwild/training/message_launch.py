@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,7 @@ class LocalTask:
     cores: int = 1  # cores that train each burst together
     resident: bool = False  # whether trainers keep their parameters between bursts
     compiled_rows: CompiledRows | None = None  # the rows for a compiled event loop of a simulator, if there is one
+    folders: Mapping[int, Sequence[Path]] = field(default_factory=dict)  # that a worker's machine must have
 
 
 def run_message_strategy(
@@ -252,6 +254,7 @@ def _play(
             config, job.strategy.roles(config), task.make_trainer, task.measure, emit, config.seed,
             lambda: bool(interrupt.pressed), task.cores, keeper.save if config.saves else None, keeper.found,
             _compiled(task, job.strategy, config),
+            task.folders,
         )  # fmt: skip
         outcome = job.runtime.play(message_job)
     return replace(outcome, seconds=earlier + outcome.seconds)

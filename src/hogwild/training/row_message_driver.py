@@ -30,7 +30,7 @@ from hogwild.training.loop import sampled_rows
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
 from hogwild.training.renumbered_problem import RenumberedProblem
 from hogwild.training.resident_trainer import ResidentTrainer
-from hogwild.training.row_order import local_shard
+from hogwild.training.row_order import local_shard, needed_folders
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
 
 
@@ -210,14 +210,15 @@ def task_of_rows(
 
     def make_trainer(worker: int) -> LocalTrainer:
         if resident and weights is not None:
-            return ResidentTrainer(rows, weights, cores)
-        return RowTrainer(rows, weights, cores)
+            return ResidentTrainer(rows.of(worker), weights, cores)
+        return RowTrainer(rows.of(worker), weights, cores)
 
     each = 1 if cores is None else cores.workers
     plain = simulated and cores is None and weights is None  # Others weigh changes, or train on real threads.
+    folders = {worker: needed_folders(problem.training, worker, workers) for worker in range(workers)}
     return LocalTask(
         frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, evaluation, read, each, resident,
-        SimulatedRows.of(rows) if plain else None,
+        SimulatedRows.of(rows) if plain else None, {worker: needed for worker, needed in folders.items() if needed},
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.data.packing.packed_dataset import PackedDataset
+from hogwild.data.packing.sharded_rows import is_packed
 from hogwild.errors import ParameterError
 
 FEW_EPOCHS = 4  # number of epochs whose order of rows is cached: most workers are in one epoch or the next
@@ -27,8 +29,10 @@ class RowOrder(Protocol):
         """Return at most ``most`` rows of a shard from a place in an epoch on, and at least one."""
 
 
-def order_of(data: Dataset, seed: int, shuffle: bool, draws: bool) -> RowOrder:
-    """Return the order of rows in memory, or of shares of a packed folder that is larger than memory.
+def order_of(data: Dataset, seed: int, shuffle: bool, draws: bool, own: int | None = None) -> RowOrder:
+    """Return the order of rows in memory, or of shares of a packed folder that is larger than memory or in shards.
+
+    ``own`` is the share of the worker that asks. Where its machine lacks another share, it reads its own instead.
 
     Raises
     ------
@@ -49,7 +53,12 @@ def order_of(data: Dataset, seed: int, shuffle: bool, draws: bool) -> RowOrder:
             f"{data.name} is larger than memory, and every worker draws from all of it: give more memory, or leave out "
             "the sampling of rows."
         )
-    return StreamedOrder(data, seed, shuffle)
+    return StreamedOrder(data, seed, shuffle, own)
+
+
+def needed_folders(data: Dataset, worker: int, workers: int) -> list[Path]:
+    """Return the packed folders that the machine of a worker must have, in one piece or the shards with its rows."""
+    return data.shard(worker, workers).folders() if isinstance(data, PackedDataset) else []
 
 
 def local_shard(data: Dataset, workers: int) -> tuple[int, int]:
@@ -132,27 +141,34 @@ class StreamedOrder:
     """Order of the rows of a packed folder that is larger than memory: a shard is the same part of it in each epoch.
 
     A process reads the parts of its workers alone. The rows of a folder are stored in random order, so each part is a
-    random sample.
+    random sample. A worker that is to go on for another one, whose part is on another machine, therefore reads its own
+    part once more instead.
     """
 
     data: PackedDataset
     seed: int
     shuffle: bool
+    own: int | None = None  # The part without which the worker cannot work.
     _shards: dict[tuple[int, int], _ShardReader] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def size(self, shard: int, shards: int) -> int:
         """Return the number of rows of a shard in an epoch."""
-        return self.data.shard(shard, shards).n_rows
+        return self._part(shard, shards).n_rows
 
     def chunk(self, shard: int, shards: int, epoch: int, place: int, most: int) -> Chunk:
         """Return at most ``most`` rows of a shard from a place in an epoch on."""
         with self._lock:
             reader = self._shards.get((shard, shards))
             if reader is None:
-                reader = _ShardReader(self.data.shard(shard, shards), self.seed, self.shuffle)
+                reader = _ShardReader(self._part(shard, shards), self.seed, self.shuffle)
                 self._shards[shard, shards] = reader
         return reader.chunk(epoch, place, most)
+
+    def _part(self, shard: int, shards: int) -> PackedDataset:
+        part = self.data.shard(shard, shards)
+        lacks = any(not is_packed(folder) for folder in part.folders())
+        return part if self.own in (None, shard) or not lacks else self.data.shard(self.own, shards)
 
 
 class _ShardReader:

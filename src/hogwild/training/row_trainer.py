@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.dataset import Chunk
+from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import Floats, frozen
@@ -54,6 +55,7 @@ class RowSource:
     workers: int
     shuffle: bool = True
     scale: float = 1.0  # factor of all step sizes, below 1 after a divergence
+    own: int | None = None  # shard of the worker that reads; None if several read
     _tables: OrderedDict[int, Floats] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)  # lock of the tables: workers may be threads of one process
 
@@ -67,12 +69,19 @@ class RowSource:
     def __reduce__(self) -> tuple[type[RowSource], tuple[object, ...]]:
         """Pickle without the caches: another process computes its own."""
         given = self.problem, self.rule, self.schedule, self.epochs, self.seed, self.workers, self.shuffle, self.scale
-        return type(self), given
+        return type(self), (*given, self.own)
+
+    def of(self, worker: int) -> RowSource:
+        """Return the rows as one worker reads them: its machine may lack the shards of others."""
+        data = self.problem.training
+        if not isinstance(data, PackedDataset) or not data.sharded:
+            return self  # with what all workers share
+        return replace(self, own=worker, _tables=OrderedDict(), _lock=threading.Lock())
 
     @cached_property
     def order(self) -> RowOrder:
         """The rows of each worker in each epoch."""
-        return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split())
+        return order_of(self.problem.training, self.seed, self.shuffle, self.problem.sampling != Split(), self.own)
 
     @property
     def local_shard(self) -> tuple[int, int]:

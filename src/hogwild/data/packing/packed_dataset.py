@@ -224,6 +224,12 @@ class PackedDataset(Dataset):
         first, last = max(first, self._first), min(last, self._last)
         return self if (first, last) == (self._first, self._last) or first >= last else self._part(first, last)
 
+    def folders(self) -> list[Path]:
+        """Return the folders that have these rows: shards, or the folder in one piece."""
+        stored = self._stored
+        found = stored.folders(self._first, self._last) if isinstance(stored, ShardedRows) else [stored.folder]
+        return [folder.absolute() for folder in found]
+
     def contains(self, other: PackedDataset) -> bool:
         """Return whether the rows of another part of the same folder are among these."""
         return self._first <= other._first and other._last <= self._last

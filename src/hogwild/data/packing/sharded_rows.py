@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,7 +23,7 @@ import numpy as np
 from hogwild.data.csr import Array, CSRRows, compact, concatenate
 from hogwild.data.packing.format import AGAIN, META, Meta, check_meta, read_description, read_meta, write_description
 from hogwild.data.packing.mapped_arrays import MappedRows
-from hogwild.data.packing.writer import LabelSummary, Origin, PackedWriter, frequency_summary
+from hogwild.data.packing.writer import Origin, PackedWriter, frequency_summary, joined_labels
 from hogwild.data.reader import ReadOptions, Schema
 from hogwild.errors import DataError
 from hogwild.machine import available_bytes, resident_bytes
@@ -176,6 +176,11 @@ class ShardedRows:
             raise self._missing(0)
         return int(self._starts[best[0]]), int(self._starts[best[1]])
 
+    def folders(self, start: int, stop: int) -> list[Path]:
+        """Return the folders of the shards that have these rows."""
+        first, last = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
+        return [self.folder / shard_name(number) for number in range(int(first), int(last) + 1)]
+
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[MappedRows, int, int]]:
         """Yield the shards of these rows, with the first and the last row of each."""
         while start < stop:
@@ -214,7 +219,7 @@ class ShardedWriter:
     ) -> None:
         self._folder, self._given = folder, (shape, reading, origin)
         self._ends = bounds(rows, shards)[1:]
-        self._counts, self._labels = np.zeros(shape.features, np.int64), LabelSummary()
+        self._counts = np.zeros(shape.features, np.int64)
         self._stack = ExitStack()
         self._writer: PackedWriter | None = None
         self._folders: list[Path] = []
@@ -235,7 +240,6 @@ class ShardedWriter:
                 self._folders[-1].mkdir()
                 self._writer = self._stack.enter_context(PackedWriter(self._folders[-1], *self._given))
             end = min(len(rows), at + self._ends[len(self._folders) - 1] - self.rows)
-            self._labels.add(rows.labels[at:end])
             self._writer.write(compact(rows[at:end]))
             self.rows, at = self.rows + end - at, end
             if self.rows == self._ends[len(self._folders) - 1]:
@@ -250,16 +254,28 @@ class ShardedWriter:
 
     def finish(self) -> None:
         """Write the description of all shards."""
-        metas = [read_meta(folder) for folder in self._folders]
-        frequencies = self._counts.astype("<i8", copy=False).data
-        (self._folder / FREQUENCIES).write_bytes(frequencies)
-        checksums = [meta.checksums for meta in metas]
-        whole: dict[str, Any] = {
-            "rows": self.rows, "nonzeros": sum(meta.nonzeros for meta in metas),
-            "checksums": zlib.crc32(np.array(checksums, "<u4").tobytes()),
-            "labels": self._labels.summary(self.rows), "frequencies": frequency_summary(self._counts),
-        }  # fmt: skip
-        ShardList(
-            replace(metas[0], **whole), [meta.rows for meta in metas], [meta.nonzeros for meta in metas], checksums,
-            zlib.crc32(frequencies),
-        ).write(self._folder)  # fmt: skip
+        write_shard_list(self._folder, [read_meta(folder) for folder in self._folders], self._counts)
+
+
+def write_shard_list(folder: Path, metas: list[Meta], counts: Array) -> None:
+    """Write the description of all shards, and the number of rows in which each feature is present."""
+    frequencies = counts.astype("<i8", copy=False).data
+    (folder / FREQUENCIES).write_bytes(frequencies)
+    checksums, rows = [meta.checksums for meta in metas], [meta.rows for meta in metas]
+    whole: dict[str, Any] = {
+        "rows": sum(rows), "nonzeros": sum(meta.nonzeros for meta in metas),
+        "checksums": zlib.crc32(np.array(checksums, "<u4").tobytes()),
+        "labels": joined_labels([meta.labels for meta in metas], rows), "frequencies": frequency_summary(counts),
+    }  # fmt: skip
+    ShardList(
+        replace(metas[0], **whole), rows, [meta.nonzeros for meta in metas], checksums,
+        zlib.crc32(frequencies),
+    ).write(folder)  # fmt: skip
+
+
+def summed_frequencies(shards: Sequence[Path]) -> Array:
+    """Return the number of rows in which each feature is present, over the folders of shards."""
+    total: Array = np.fromfile(shards[0] / FREQUENCIES, "<i8").astype(np.int64)
+    for folder in shards[1:]:
+        total += np.fromfile(folder / FREQUENCIES, "<i8")
+    return total

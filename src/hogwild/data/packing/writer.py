@@ -6,7 +6,7 @@ The file of a bucket is a series of records, one for each piece that had rows fo
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,12 +28,18 @@ _RECORD = 2**20  # Largest number of entries of a record, so that a bucket can b
 
 @dataclass(slots=True)
 class Bucket:
-    """File of rows whose keys agree in their first ``bits`` bits."""
+    """Files of rows whose keys agree in their first ``bits`` bits: one file of each that has divided rows."""
 
-    path: Path
+    paths: list[Path]
     bits: int
     rows: int = 0
     entries: int = 0
+    kept: bool = False  # Whether others read the files too, so that they stay when they have been read.
+
+    def delete(self) -> None:
+        """Delete the files, unless others read them too."""
+        for path in () if self.kept else self.paths:
+            path.unlink(missing_ok=True)
 
     def bytes_in_memory(self, layout: Layout) -> int:
         """Return the bytes of memory that sorting the rows takes."""
@@ -46,7 +52,7 @@ class Buckets:
 
     def __init__(self, folder: Path, stem: str, bits_before: int, bits: int) -> None:
         self._shift, self._bits = bits_before, bits
-        self.all = [Bucket(folder / f"{stem}-{number:03d}", bits_before + bits) for number in range(2**bits)]
+        self.all = [Bucket([folder / f"{stem}-{number:03d}"], bits_before + bits) for number in range(2**bits)]
         self._files: dict[int, BinaryIO] = {}
 
     def __enter__(self) -> Buckets:
@@ -68,7 +74,7 @@ class Buckets:
     def _write(self, number: int, rows: CSRRows, keys: Array) -> None:
         bucket = self.all[number]
         if number not in self._files:
-            self._files[number] = bucket.path.open("wb", buffering=_BUFFER)
+            self._files[number] = bucket.paths[0].open("wb", buffering=_BUFFER)
         file = self._files[number]
         # A record omits its values, or its weights, if all of them are one.
         values = NO_VALUES if rows.layout != "dense" and (rows.values == 1).all() else rows.values
@@ -83,9 +89,12 @@ class Buckets:
 
 def records(bucket: Bucket, layout: Layout) -> Iterator[tuple[CSRRows, Array]]:
     """Yield the rows of a bucket and their keys, record by record; restore values and weights that were all one."""
-    if bucket.rows == 0:
-        return
-    with bucket.path.open("rb", buffering=_BUFFER) as file:
+    for path in bucket.paths if bucket.rows else ():
+        yield from _records(path, layout)
+
+
+def _records(path: Path, layout: Layout) -> Iterator[tuple[CSRRows, Array]]:
+    with path.open("rb", buffering=_BUFFER) as file:
         while (header := _take(file, np.int64, _HEADER)).size:
             n_rows, entries, features, has_indices, has_values, has_weights = (int(number) for number in header)
             keys = _take(file, np.uint64, n_rows)
@@ -126,8 +135,12 @@ class LabelSummary:
     def add(self, labels: Array) -> None:
         self.least, self.greatest = min(self.least, float(labels.min())), max(self.greatest, float(labels.max()))
         self.total += float(labels.sum())
+        self.count(*np.unique(labels, return_counts=True))
+
+    def count(self, values: Iterable[float], counts: Iterable[int]) -> None:
+        """Add to the count of each value, unless the values are too many already."""
         if self.counts is not None:
-            for value, count in zip(*np.unique(labels, return_counts=True), strict=True):
+            for value, count in zip(values, counts, strict=True):
                 self.counts[float(value)] = self.counts.get(float(value), 0) + int(count)
             if len(self.counts) > MOST_CLASSES:
                 self.counts = None
@@ -142,6 +155,18 @@ class LabelSummary:
             "greatest": self.greatest,
             "mean": self.total / n_rows,
         }
+
+
+def joined_labels(summaries: Sequence[dict[str, Any]], rows: Sequence[int]) -> dict[str, Any]:
+    """Return the summary of the labels of several folders, from their summaries and numbers of rows."""
+    whole = LabelSummary()
+    for summary, n_rows in zip(summaries, rows, strict=True):
+        whole.least, whole.greatest = min(whole.least, summary["least"]), max(whole.greatest, summary["greatest"])
+        whole.total += summary["mean"] * n_rows
+        whole.count(summary["values"], summary["counts"])
+        if summary["kind"] == "many":
+            whole.counts = None
+    return whole.summary(sum(rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import pairwise
@@ -39,11 +40,12 @@ class Segment:
     first_line: int  # Number of the first line in the file, counted from 1.
 
 
-def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
+def segments(path: Path, segment_bytes: int, extent: tuple[int, int] | None = None) -> Iterator[Segment]:
     r"""Yield a file in order, in segments of whole lines of about ``segment_bytes`` bytes each.
 
     A line longer than that makes a longer segment. Gzip and bzip2 files are recognised by their first bytes and
-    unpacked.
+    unpacked. With an extent, only the lines of a plain file that start in these bytes are read, and lines are counted
+    from the first of them (:func:`lines_of_whole_file`).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +56,7 @@ def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
     line, empty = 1, True
     try:
         with path.open("rb") as file:
-            for text in _lines(path, file, max(1, segment_bytes)):
+            for text in _lines(path, file, max(1, segment_bytes), extent):
                 text.flags.writeable = False  # parsers are compiled for read-only bytes alone
                 yield Segment(text, line)
                 # Newlines are counted after the consumer has parsed the segment, so that its threads share the page
@@ -63,8 +65,36 @@ def segments(path: Path, segment_bytes: int) -> Iterator[Segment]:
                 empty = False
     except OSError as error:
         raise _unreadable(path, error) from None
-    if empty:
+    if empty and extent is None:
         raise DataError("the file is empty", path=path, remedy="Check that it was written or downloaded completely.")
+
+
+def divisible_bytes(path: Path) -> int:
+    """Return the number of bytes of a plain file; 1 for a compressed one, which cannot be read from its middle."""
+    try:
+        with path.open("rb") as file:
+            plain = stat.S_ISREG(path.stat().st_mode) and _compression(path, file) is None
+            return max(1, path.stat().st_size) if plain else 1
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+@contextmanager
+def lines_of_whole_file(path: Path, extent: tuple[int, int] | None) -> Iterator[None]:
+    """Count the lines before an extent if an error names a line, so that it names the line of the file."""
+    try:
+        yield
+    except DataError as error:
+        if extent is None or error.line is None:
+            raise
+        with path.open("rb") as file:
+            start = _line_start(np.memmap(file, np.uint8, "r"), extent[0])
+            file.seek(0)
+            blocks = (file.read(min(_BLOCK, start - at)) for at in range(0, start, _BLOCK))
+            line = error.line + sum(block.count(b"\n") for block in blocks)
+        raise DataError(
+            error.what, path=path, line=line, row=error.row, column=error.column, remedy=error.remedy
+        ) from None
 
 
 def newlines(text: NDArray[np.uint8]) -> int:
@@ -125,7 +155,9 @@ def _line_start(text: NDArray[np.uint8], at: int) -> int:
     return len(text)
 
 
-def _lines(path: Path, file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
+def _lines(path: Path, file: BufferedReader, size: int, extent: tuple[int, int] | None) -> Iterator[NDArray[np.uint8]]:
+    if extent is not None:
+        return _mapped(file, size, extent)
     compression = _compression(path, file)
     if compression is not None:
         return _joined(_unpacked(path, file, compression), size)
@@ -134,15 +166,17 @@ def _lines(path: Path, file: BufferedReader, size: int) -> Iterator[NDArray[np.u
     return _joined(iter(lambda: file.read(_BLOCK), b""), size)  # The file is a pipe, which cannot be memory-mapped.
 
 
-def _mapped(file: BufferedReader, size: int) -> Iterator[NDArray[np.uint8]]:
+def _mapped(file: BufferedReader, size: int, extent: tuple[int, int] | None = None) -> Iterator[NDArray[np.uint8]]:
     length = file.seek(0, 2)
     if length == 0:
         return
     pages = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
-    text, start = np.frombuffer(pages, np.uint8), 0
-    while start < length:
-        stop = min(length, start + size)
-        if stop < length:
+    text, start, end = np.frombuffer(pages, np.uint8), 0, length
+    if extent is not None:
+        start, end = (_line_start(text, at) for at in extent)
+    while start < end:
+        stop = min(end, start + size)
+        if stop < end:
             stop = pages.rfind(b"\n", start, stop) + 1 or pages.find(b"\n", stop) + 1 or length
         if stop == length and text[-1] != NEWLINE:
             yield np.append(text[start:], np.uint8(NEWLINE))

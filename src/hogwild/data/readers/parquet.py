@@ -25,7 +25,7 @@ import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.hashing import columns, merge_duplicates
-from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.reader import Divided, Reader, ReadOptions
 from hogwild.data.readers.parquet_columns import Column, Converter, Entries, converter, numbers
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 from hogwild.machine import usable_cores
@@ -43,8 +43,12 @@ _LARGEST_FOOTER_PART = 1 << 26
 _AGAIN = "Make or fetch the file again."
 
 
-def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
+def read(
+    path: Path, reading: ReadOptions, piece_bytes: int, extent: tuple[int, int] | None = None
+) -> Iterator[CSRRows]:
     """Yield the rows of a Parquet file, in order and checked, with ``2**reading.bits`` columns.
+
+    With an extent, these are the rows of the row groups from the first number up to the second.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
     >>> table = pyarrow.table({"label": [1, 0], "age": [30, None], "city": ["Ulm", "Bonn"]})
@@ -56,14 +60,16 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     """
     with _opened(path) as file:
         with _as_data_error(path):
-            schema, expected = file.schema_arrow, file.metadata.num_rows
+            schema, expected, done = file.schema_arrow, file.metadata.num_rows, 0
             batches = file.iter_batches(
-                batch_size=_batch_rows(path, schema, expected, piece_bytes), use_threads=usable_cores() > 1
-            )
+                batch_size=_batch_rows(path, schema, expected, piece_bytes), use_threads=usable_cores() > 1,
+                row_groups=None if extent is None else list(range(*extent)),
+            )  # fmt: skip
         if expected == 0:
             raise DataError("the table has no rows", path=path, remedy="Check that it was written completely.")
         plan = _plan(path, schema, reading)
-        done = 0
+        if extent is not None:
+            done, expected = (_rows_before(path, file, group) for group in extent)
         while (batch := _next(path, batches)) is not None:
             for part in _slices(batch, piece_bytes):
                 yield _rows(plan, part, done)
@@ -72,7 +78,18 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
         raise DataError(f"the table has {done:,} rows but says {expected:,}", path=path, remedy=_AGAIN)
 
 
-PARQUET = Reader("parquet", (".parquet", ".pq"), read)
+def _rows_before(path: Path, file: Any, group: int) -> int:
+    with _as_data_error(path):
+        return sum(file.metadata.row_group(number).num_rows for number in range(group))
+
+
+def row_groups(path: Path) -> int:
+    """Return the number of row groups of a file."""
+    with _opened(path) as file:
+        return max(1, int(file.metadata.num_row_groups))
+
+
+PARQUET = Reader("parquet", (".parquet", ".pq"), read, divided=Divided(row_groups, read))
 
 
 @dataclass(frozen=True, slots=True)

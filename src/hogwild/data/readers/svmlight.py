@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
-from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
+from hogwild.data.reader import LARGEST_INDEX, Divided, Reader, ReadOptions
 from hogwild.data.readers import svmlight_parser as parser
-from hogwild.data.readers.line_segments import Segment, segments, split
+from hogwild.data.readers.line_segments import Segment, divisible_bytes, lines_of_whole_file, segments, split
 from hogwild.data.readers.svmlight_parser import failure
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
@@ -31,8 +31,12 @@ _STRETCH_BYTES = 1 << 20  # Bytes of text per stretch, which take a few millisec
 _TO_INFINITY = 3.4028235677973366e38  # Smallest number that is infinite in float32.
 
 
-def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
+def read(
+    path: Path, reading: ReadOptions, piece_bytes: int, extent: tuple[int, int] | None = None
+) -> Iterator[CSRRows]:
     r"""Yield the rows of a file in pieces, with the raw indices of the file.
+
+    With an extent, these are the rows whose lines start in these bytes.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -42,13 +46,13 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     ([1.0, -1.0], [3, 7, 1], array([5.e-01, 2.e+00, 1.e-03], dtype=float32))
     """
     empty = True
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        for segment in segments(path, piece_bytes // _BYTES_PER_TEXT):
+    with ThreadPoolExecutor(usable_cores()) as pool, lines_of_whole_file(path, extent):
+        for segment in segments(path, piece_bytes // _BYTES_PER_TEXT, extent):
             rows = _rows(path, reading, segment, pool)
             if len(rows):
                 yield rows
                 empty = False
-    if empty:
+    if empty and extent is None:
         raise DataError(
             "there is no row in the file, only blank lines and comments",
             path=path,
@@ -62,6 +66,7 @@ SVMLIGHT = Reader(
     read,
     counts_from_one=True,
     compressible=True,
+    divided=Divided(divisible_bytes, read),
 )
 
 

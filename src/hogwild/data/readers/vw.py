@@ -30,8 +30,16 @@ import numpy as np
 
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.hashing import columns, merge_duplicates
-from hogwild.data.reader import Reader, ReadOptions
-from hogwild.data.readers.line_segments import Segment, excerpt, place, segments, split
+from hogwild.data.reader import Divided, Reader, ReadOptions
+from hogwild.data.readers.line_segments import (
+    Segment,
+    divisible_bytes,
+    excerpt,
+    lines_of_whole_file,
+    place,
+    segments,
+    split,
+)
 from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
@@ -60,8 +68,12 @@ _MESSAGES = {
 }
 
 
-def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
+def read(
+    path: Path, reading: ReadOptions, piece_bytes: int, extent: tuple[int, int] | None = None
+) -> Iterator[CSRRows]:
     r"""Yield the rows of a Vowpal Wabbit file, in order and checked, with ``2**reading.bits`` columns.
+
+    With an extent, these are the rows whose lines start in these bytes.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -72,8 +84,8 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
      array([1. , 0.5, 4. ], dtype=float32))
     """
     features, workers, empty = columns(reading.bits), usable_cores(), True
-    with ThreadPoolExecutor(workers) as pool:
-        for segment in segments(path, piece_bytes // _MEMORY_PER_BYTE):
+    with ThreadPoolExecutor(workers) as pool, lines_of_whole_file(path, extent):
+        for segment in segments(path, piece_bytes // _MEMORY_PER_BYTE, extent):
             stretches = [
                 _Stretch(path, segment, start, stop) for start, stop in split(segment, _parts(segment, workers))
             ]
@@ -82,11 +94,11 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
                 if len(rows):
                     empty = False
                     yield rows
-    if empty:
+    if empty and extent is None:
         raise DataError("there are only blank lines", path=path, remedy="Check that it was written completely.")
 
 
-VW = Reader("vw", (".vw",), read, compressible=True)
+VW = Reader("vw", (".vw",), read, compressible=True, divided=Divided(divisible_bytes, read))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,6 +23,7 @@ from hogwild.runtimes.messaging.snapshot_collector import SnapshotCollector, inc
 from hogwild.runtimes.ray.actor import Heartbeat, Peers, ResumeState
 from hogwild.runtimes.ray.connection import put_job
 from hogwild.runtimes.ray.failure_detector import FailureDetector
+from hogwild.runtimes.ray.folder_locations import FolderLocations
 from hogwild.runtimes.ray.node_stats import ClusterStats, Metrics
 from hogwild.runtimes.ray.placement import ActorRecord, Placement
 
@@ -33,6 +34,7 @@ TICK = 0.05  # seconds between two checks for Ctrl-C, and between two heartbeat 
 REPORT_INTERVAL = 0.5  # seconds between two "cluster" events, which report the state of all nodes
 CLOSING = 60.0  # seconds that a burst may continue after Ctrl-C
 STANDBY_AFTER = 2.0  # seconds of a run after which standby processes start, so that nodes need not wait for their start
+DATA_INTERVAL = 1.0  # seconds after which the data of a worker is looked for again, if no Ray node has it
 LAST_HEARTBEATS = 3.0  # seconds that all nodes have for their last heartbeat, with their final counters
 RUNS = itertools.count()  # numbers of the runs of this program
 
@@ -43,7 +45,8 @@ class RayDriver:
     def __init__(self, ray: ModuleType, runtime: Ray, job: MessageJob) -> None:
         self.ray, self.runtime, self.job = ray, runtime, job
         cpus = runtime.cpus_per_worker * job.cores
-        self.placement = Placement(ray, cpus, *put_job(ray, job), runtime.delay, runtime.link)
+        locations = FolderLocations(ray, job.folders)
+        self.placement = Placement(ray, cpus, locations, *put_job(ray, job), runtime.delay, runtime.link)
         self.records: dict[str, ActorRecord] = {}  # running and starting incarnations, by node
         self.crashed: list[ActorRecord] = []  # crashed incarnations, whose counters still belong to the run
         self.starts: Counter[str] = Counter()
@@ -54,6 +57,7 @@ class RayDriver:
         self._detector = FailureDetector(runtime.heartbeat_timeout, runtime.startup_timeout)
         self._last_poll = now()
         self._collector = SnapshotCollector()
+        self._without_data: set[str] = set()  # workers whose data no Ray node has at present
         self._has_standby = False  # whether standby processes were started
         self._last_ready = now()  # when a node last became ready before the common start
         self._stats, self._last_report = ClusterStats(), 0.0
@@ -67,10 +71,11 @@ class RayDriver:
 
     def play(self) -> Outcome:
         """Run until a node finishes the run or fails, then terminate all processes; return the outcome."""
+        first = [name for name in self.job.roles if name not in self._start_later]
+        self.placement.locations.check(first)
         try:
-            for name in self.job.roles:
-                if name not in self._start_later:
-                    self._start(name)
+            for name in first:
+                self._start(name)
             self._supervise()
             self._request_last_heartbeats()
         finally:
@@ -132,6 +137,10 @@ class RayDriver:
         except self.ray.exceptions.RayTaskError as error:
             raise WorkerError(f"{record.name} failed: {error}") from error
         except self.ray.exceptions.RayError as error:  # the answer, or the Ray process that held it, is lost
+            if isinstance(error, self.ray.exceptions.ActorUnschedulableError) and is_worker(record.name):
+                del self.records[record.name]  # the Ray node with its data has left the cluster
+                self._wait_for_data(record.name)
+                return
             self._on_crash(record, f"its answer was lost ({type(error).__name__})")
             return
         record.last_answer = now()
@@ -188,9 +197,23 @@ class RayDriver:
     # Start, admission and crash of nodes
 
     def _start(self, name: str) -> None:
+        if self.placement.locations.nodes_for(name) == []:
+            self._wait_for_data(name)
+            return
+        self._without_data.discard(name)
         incarnation = self.starts[name]
         self.starts[name] += 1
         self.records[name] = self.placement.start(name, incarnation)
+
+    def _wait_for_data(self, name: str) -> None:
+        """Start a worker when a Ray node has its data again; the others go on without it."""
+        if not self.started:
+            raise WorkerError(f"The machine with the data of {name} has left the cluster.")
+        if name not in self._without_data:
+            reason = "no machine of the cluster has its data"
+            self.job.emit("unplaced", seconds=self._seconds(), node=name, reason=reason)
+        self._without_data.add(name)
+        self._start_later[name] = self._seconds() + DATA_INTERVAL
 
     def _start_standby(self) -> None:
         self._has_standby = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -17,6 +18,7 @@ from hogwild.messaging.reliable_channel import is_durable
 from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat, RayActor, machine_id
 from hogwild.runtimes.ray.actor_context import ActorHandle
+from hogwild.runtimes.ray.folder_locations import FolderLocations
 
 STANDBY = "spare"  # name of a standby process that has not become a server yet
 
@@ -58,6 +60,8 @@ class Placement:
         The module ``ray``, connected to a cluster.
     cpus : float
         CPUs that each worker reserves.
+    locations : FolderLocations
+        The Ray nodes that have the data of each worker.
     whole : ray.ObjectRef
         The job in the object store, for workers and the coordinator.
     without_data : ray.ObjectRef
@@ -66,8 +70,12 @@ class Placement:
         Further arguments of ``RayActor``, the same for all actors.
     """
 
-    def __init__(self, ray: ModuleType, cpus: float, whole: object, without_data: object, *arguments: object) -> None:
+    def __init__(
+        self, ray: ModuleType, cpus: float, locations: FolderLocations, whole: object, without_data: object,
+        *arguments: object,
+    ) -> None:  # fmt: skip
         self.ray, self.cpus, self.whole, self.without_data, self.arguments = ray, cpus, whole, without_data, arguments
+        self.locations = locations
         self.suspects: set[str] = set()
         self._standby: list[tuple[ActorHandle, object]] = []  # standby processes: handle, and call of ``location``
         self._server_nodes: dict[str, str] = {}  # the Ray node of each server
@@ -78,8 +86,8 @@ class Placement:
     def start(self, name: str, incarnation: int) -> ActorRecord:
         """Start an incarnation of a node.
 
-        The coordinator runs on the driver's Ray node. Servers and workers are spread over all Ray nodes. A server takes
-        a standby process if one is running.
+        The coordinator runs on the driver's Ray node. Servers are spread over all Ray nodes, and workers over those
+        that have their data. A server takes a standby process if one is running.
         """
         standby = self._take_standby(name) if is_durable(name) else None
         if standby is not None:
@@ -91,7 +99,8 @@ class Placement:
         elif is_durable(name):
             handle = self._create_actor(name, incarnation, self._affinity(self._least_loaded_node(name)))
         else:
-            handle = self._create_actor(name, incarnation, self._spread_strategy(), self.cpus)
+            nodes = self.locations.nodes_for(name)
+            handle = self._create_actor(name, incarnation, self._spread_strategy(nodes), self.cpus)
         return ActorRecord(name, incarnation, handle, pending_call=handle.location.remote())
 
     def _create_actor(self, name: str, incarnation: int, strategy: object, cpus: float = 0.0) -> ActorHandle:
@@ -137,18 +146,21 @@ class Placement:
                 self.ray.kill(handle, no_restart=True)
         self._standby = []
 
-    def _spread_strategy(self) -> object:
-        """Return a scheduling strategy over all Ray nodes, with the suspects as the last choice.
+    def _spread_strategy(self, only: Sequence[str] | None = None) -> object:
+        """Return a scheduling strategy over all Ray nodes, or some of them, with the suspects as the last choice.
 
         Ray lists a disconnected Ray node as running until its own timeout. An actor that is scheduled there waits for
         that timeout.
         """
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
         label = next((key for node in nodes for key, value in node["Labels"].items() if value == node["NodeID"]), None)
-        if label is None or not self.suspects:
-            return "SPREAD"
         strategies = self.ray.util.scheduling_strategies
-        return strategies.NodeLabelSchedulingStrategy({}, soft={label: strategies.NotIn(*sorted(self.suspects))})
+        if only and (label is None or len(only) == 1):
+            return self._affinity(only[0])
+        if label is None or not (self.suspects or only):
+            return "SPREAD"
+        soft = {label: strategies.NotIn(*sorted(self.suspects))} if self.suspects else {}
+        return strategies.NodeLabelSchedulingStrategy({label: strategies.In(*only)} if only else {}, soft=soft)
 
     def _least_loaded_node(self, name: str) -> str:
         """Return the Ray node with the fewest servers, without the suspects where others exist."""
