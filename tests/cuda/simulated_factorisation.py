@@ -85,11 +85,14 @@ def check_updates(make: Any) -> None:
 
 
 def check_objectives(make: Any) -> None:
-    """With several rows in flight, and an intercept, objectives are close to those of the processor."""
+    """With several rows in flight, and an intercept, objectives are close to those of the processor.
+
+    Not very close: those in flight are a large part of the rows.
+    """
     given = {} if make is fm else {"fields": np.arange(FEATURES) % 3}  # Most rows have several features of a field.
     for rule in RULES:
-        gpu, alone = both(make(rows_of("sparse"), **given), rule, 5, 0.1 if rule in ("adagrad", "ftrl") else 0.02)
-        assert gpu < 1.05 * alone, (make.__name__, rule, gpu, alone)
+        gpu, alone = both(make(rows_of("sparse"), **given), rule, 12, 0.1 if rule in ("adagrad", "ftrl") else 0.02)
+        assert gpu < 1.1 * alone, (make.__name__, rule, gpu, alone)
 
 
 def check_evaluation(make: Any) -> None:

@@ -25,12 +25,12 @@ from hogwild import (
 from hogwild.errors import HogwildError, ParameterError
 
 
-@pytest.mark.parametrize("name", ["linear", "estimators", "ratings", "lanes", "cuts"])
+@pytest.mark.parametrize("name", ["a_little_of_each", "linear", "estimators", "ratings", "lanes", "cuts"])
 def test_training_on_the_simulator(name: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name(f"simulated_{name}.py")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(
-        [sys.executable, script, tmp_path], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, script, tmp_path], env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
 

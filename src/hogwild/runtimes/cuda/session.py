@@ -30,7 +30,7 @@ from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment
 SpreadRates = Callable[[int, int, int], Array]
 """Step sizes of equal parts of the next updates: (updates before, their number, parts) -> an array."""
 
-# Rows after which the clock and Ctrl-C are looked at, or those with so many non-zeros where rows are short.
+# Rows after which the clock and Ctrl-C are looked at, and non-zeros where rows are short.
 ROWS_OF_A_LAUNCH, NONZEROS_OF_A_LAUNCH = 2**20, 2**26
 STREAMED = 2**27  # bytes of a batch of rows that do not stay on the GPU
 BATCHES = 3  # batches there

@@ -139,7 +139,7 @@ class CompiledLoop:
     # Reactions of the coordinator
 
     def _call(self) -> None:
-        """Let the coordinator's role react to an event."""
+        """Call the coordinator's role, which reacts to an event."""
         run, role = self._run, self.coordinator
         role.terms = role.samples = int(run["terms"])
         role.loss, role.step = float(run["coordinator_loss"]), float(run["step"])

@@ -1,0 +1,52 @@
+"""Run with NUMBA_ENABLE_CUDASIM=1: one short run of each problem that has kernels for a GPU, on its simulator."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from numba import config
+from simulated_linear import FEATURES, check_evaluation, check_streams, rows_of
+
+from hogwild import (
+    Cuda,
+    FactorisationMachine,
+    FieldAwareFactorisationMachine,
+    GraphCut,
+    HogwildClassifier,
+    Linear,
+    MatrixCompletion,
+    Serial,
+    minimise,
+)
+
+X, y = rows_of("sparse")
+random = np.random.default_rng(0)
+RATINGS = random.integers(0, 8, 60), random.integers(0, 6, 60), random.integers(1, 6, 60).astype(float)
+EDGES = np.array([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)])
+PROBLEMS = (
+    Linear((X, y), l2=1e-2),
+    Linear((X, np.arange(len(y)) % 3), "softmax", l2=1e-2),
+    FactorisationMachine((X, y), rank=2),
+    FieldAwareFactorisationMachine((X, y), rank=2, fields=np.arange(FEATURES) % 3),
+    MatrixCompletion(RATINGS, 4),
+    MatrixCompletion(RATINGS[:2], 4, loss="bpr"),
+    GraphCut((EDGES[:, 0], EDGES[:, 1], np.ones(len(EDGES))), {0: 0, 5: 1}),
+)
+
+
+if __name__ == "__main__":
+    assert config.ENABLE_CUDASIM
+    for problem in PROBLEMS:
+        gpu = minimise(problem, "adagrad", runtime=Cuda(), budget=3)
+        alone = minimise(problem, "adagrad", strategy=Serial(), budget=3)
+        assert gpu.history[-1]["updates"] == alone.history[-1]["updates"]
+        assert gpu.objective < 1.25 * abs(alone.objective), (problem, gpu.objective, alone.objective)
+    first, second = (
+        minimise(PROBLEMS[0], "adagrad", strategy="synchronous", runtime=Cuda(), budget=2) for _ in range(2)
+    )
+    assert (first.model.weights == second.model.weights).all()
+    check_evaluation()
+    check_streams(Path(sys.argv[1]))
+    assert HogwildClassifier(max_iter=3, tol=None, device="cuda", random_state=0).fit(X, y).score(X, y) > 0.6
