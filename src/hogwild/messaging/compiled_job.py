@@ -1,4 +1,4 @@
-"""What a compiled event loop needs to know of a run by messages, in place of its roles and trainers."""
+"""Description of a run by messages for a compiled event loop, in place of its roles and trainers."""
 
 from __future__ import annotations
 

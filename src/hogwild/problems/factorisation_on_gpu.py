@@ -33,10 +33,8 @@ from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
 THREADS = 128  # of a block
-ROWS_EACH = (
-    1024  # no more rows are in flight than one in this number of rows, and than this number for a multiprocessor:
-)
-MOST_ROWS = 12
+ROWS_EACH = 1024  # At most one row in this number is in flight.
+MOST_ROWS = 12  # most rows in flight for a multiprocessor
 LONG_ROW = 12  # mean non-zeros of a row, from which on a row has 32 lanes, else 8
 KEPT = 4  # most non-zeros of which a lane keeps the weight in registers
 

@@ -184,7 +184,7 @@ def persist(run: Any) -> None:
             acknowledge(run, channel(run, sender, SERVER))
 
 
-# Clocks of the workers. Without a bound on staleness nobody waits for the slowest of them.
+# Clocks of the workers. Without a bound on staleness no worker waits for the slowest of them.
 
 
 def at_least(run: Any, worker: Any, clock: Any) -> None:
