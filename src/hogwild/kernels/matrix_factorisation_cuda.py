@@ -2,8 +2,8 @@
 
 The method is batch-Hogwild of cuMF_SGD (Xie et al. 2017). Each group takes consecutive ratings, and each of its lanes
 has some factors of the user and of the item. Of several groups at one item at the same time, the last one's store
-stays. Each store is a step from recent factors, and several ratings of one item at a time do not overshoot together: some
-of its steps are lost, and it has many.
+stays. Each store is a step from recent factors, and several ratings of one item at a time do not overshoot together:
+some of its steps are lost, and it has many.
 
 A row of ``table`` has, for each number of the rule, the factors of a user or an item. A row of ``biases`` has the
 rule's numbers of one bias. The names that are not defined here are bound by :func:`hogwild.kernels.cuda_jit.kernel`.
