@@ -43,7 +43,8 @@ def three():
 def test_parameters_and_defaults_are_theirs_and_ours_come_after(ours, theirs):
     mine, model = ours().get_params(), theirs().get_params()
     assert {name: mine[name] for name in model} == model
-    assert set(mine) - set(model) <= {"n_jobs", "strategy", "rule", "buffer", "memory", "identical_to_sklearn"}
+    own = {"n_jobs", "strategy", "rule", "buffer", "memory", "identical_to_sklearn", "device"}
+    assert set(mine) - set(model) <= own
     assert type(ours(*([0.2] if theirs is SGDOneClassSVM else ["huber"]))) is ours  # the first one by position
 
 

@@ -8,7 +8,6 @@ pinned buffer with one thread. To pin the array itself takes as long as to copy 
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.kernels.cuda_jit import cuda
+from hogwild.machine import usable_cores
 
 PART = 2**26  # bytes of a buffer: threads need long pieces, so as not to wait for each other
 DIRECT = 2**22  # bytes of an array below which a direct copy is as fast
@@ -29,7 +29,7 @@ class Staging:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads = min(THREADS, len(os.sched_getaffinity(0)))
+        self._threads = min(THREADS, usable_cores())
         self._pool = ThreadPoolExecutor(self._threads, "hogwild-upload")
         self._buffers = [cuda.pinned_array(PART, np.uint8) for _ in range(2)]
         self._copied = [cuda.event(timing=False) for _ in range(2)]
