@@ -90,7 +90,7 @@ def train(
     runtime: Annotated[
         str | None,
         typer.Option(
-            help="threads (in one memory), cuda (linear models, on a GPU), processes (in one memory, only for "
+            help="threads (in one memory), cuda (on a GPU), processes (in one memory, only for "
             "sparse-mlp), local (by messages, between threads), ray (by messages, on a cluster) or simulator (by "
             "messages, in simulated time). Default: what suits the problem and the strategy.",
             show_default=False,

@@ -94,7 +94,7 @@ class CoordinateTable:
             "skip": linear.when_zero if rests else linear.never,
             "WHOLE": whole,
             "step": rule.step,
-            "damping": _damping(not rule.adds_up),
+            "damping": linear_cuda.damping_of(rule),
             "move": _move(rule, whole, kernels.layout == "dense"),
             "load": cuda_vectors.row_loader(width),
             "add": cuda_vectors.fixed_adder(numbers, linear_cuda.FIXED)
@@ -107,15 +107,9 @@ class CoordinateTable:
 
 
 @cache
-def _damping(means: bool) -> Any:
-    """Return one function per kind of rule, so that its kernels are compiled once."""
-    return bind(linear_cuda.damping, MEANS=means)
-
-
-@cache
 def _move(rule: Rule, whole: tuple[int, ...], dense: bool) -> Any:
     presence = linear_cuda.all_rows if dense else linear_cuda.some_rows
     return bind(
         linear_cuda.move, NUMBERS=len(rule.initial), WIDTH=len(whole), WHOLE=whole, step=rule.step, presence=presence,
-        damping=_damping(not rule.adds_up),
+        damping=linear_cuda.damping_of(rule),
     )  # fmt: skip
