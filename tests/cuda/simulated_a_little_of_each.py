@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numba import config
-from simulated_linear import FEATURES, check_evaluation, check_streams, rows_of
+from simulated_linear import FEATURES, check_evaluation, check_snapshots, check_streams, rows_of
 
 from hogwild import (
     Cuda,
@@ -48,5 +48,6 @@ if __name__ == "__main__":
     )
     assert (first.model.weights == second.model.weights).all()
     check_evaluation()
+    check_snapshots()
     check_streams(Path(sys.argv[1]))
     assert HogwildClassifier(max_iter=3, tol=None, device="cuda", random_state=0).fit(X, y).score(X, y) > 0.6

@@ -15,10 +15,12 @@ from sklearn.datasets import dump_svmlight_file
 from hogwild import Budget, Cuda, Linear, Serial, WarmStart, Weighted, load, minimise
 from hogwild.data import open as open_data
 from hogwild.data import pack
-from hogwild.errors import ParameterError
+from hogwild.errors import DivergedError, ParameterError
 from hogwild.kernels import cuda_device
 from hogwild.rules import COORDINATE_RULES
 from hogwild.runtimes.cuda.resident_rows import resident
+from hogwild.runtimes.cuda.session import CudaSession
+from hogwild.training.checkpoints import Position, snapshot
 
 ROWS, FEATURES, ENTRIES = 120, 20, 5
 EPOCHS = 5
@@ -177,6 +179,22 @@ def check_streams(folder: Path) -> None:
     assert run.objective < 1.05 * alone
 
 
+def check_snapshots() -> None:
+    """A copy on the GPU has what the parameters were, also if the memory of an earlier copy is used."""
+    session = CudaSession(Linear(rows_of("sparse"), l2=1e-2), COORDINATE_RULES["adagrad"]())
+    earlier = None
+    for number in (3.0, 7.0):
+        session.state[0][:], session.state[1][:] = number, number + 1
+        earlier = before = snapshot(session, Position(), earlier)
+        session.state[0][:] = session.state[1][:] = -1
+        session.copied_state(None)
+        before.put_back(session)
+        assert (session.state_to_read[0] == number).all()
+        assert (session.state_to_read[1] == number + 1).all()
+    with pytest.raises(DivergedError):
+        minimise(session.problem, "adagrad", runtime=Cuda(), budget=3, divergence_factor=1e-3)
+
+
 def check_steps_together() -> None:
     """Rows that take their steps together come as far, and one seed gives the same bits."""
     for rule in ("sgd", "adagrad", "ftrl", "adam"):
@@ -208,6 +226,7 @@ if __name__ == "__main__":
     check_evaluation()
     check_checkpoints(Path(sys.argv[1]))
     check_streams(Path(sys.argv[1]))
+    check_snapshots()
     check_steps_together()
     check_refusals()
     check_parts()

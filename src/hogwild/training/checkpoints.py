@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from hogwild import array_file
-from hogwild.data.slices import copy_array
 from hogwild.errors import CheckpointError
 from hogwild.iterate_average import IterateAverage
 from hogwild.registry import invalid_parameter
+from hogwild.runtimes.state_copy import HostCopy, StateCopy
 
 State = tuple[NDArray[Any], ...]
 Arrays = dict[str, NDArray[Any]]
@@ -59,12 +59,12 @@ class Snapshot:
     """Copy of everything that training changes."""
 
     position: Position
-    state: State
+    state: StateCopy
     mean: IterateAverage | None  # average of the iterates, if it has begun
 
     def put_back(self, session: Any) -> None:
         """Copy the parameters of this snapshot into a session."""
-        for part, kept in zip(session.state, self.state, strict=True):
+        for part, kept in zip(session.state, self.state.arrays(), strict=True):
             if part.shape != kept.shape:
                 raise ValueError(f"parameters of shape {kept.shape} instead of {part.shape}")
             part[:] = kept
@@ -73,26 +73,21 @@ class Snapshot:
     def saved(self, name: str) -> tuple[Arrays, dict[str, Any]]:
         """Return the arrays and the record of a checkpoint, which may hold several snapshots by name."""
         means = () if self.mean is None else self.mean.values
-        arrays = _numbered(f"{name}.state", self.state) | _numbered(f"{name}.mean", means)
+        arrays = _numbered(f"{name}.state", self.state.arrays()) | _numbered(f"{name}.mean", means)
         return arrays, {**asdict(self.position), "averaged": self.mean.count if self.mean else 0}
 
 
 def snapshot(session: Any, position: Position, earlier: Snapshot | None = None) -> Snapshot:
     """Return a copy of the present state of a session, in the memory of an earlier snapshot if there is one.
 
-    >>> import numpy as np; from types import SimpleNamespace
+    >>> import numpy as np; from types import SimpleNamespace; from hogwild.runtimes.state_copy import copied_state
     >>> state = (np.zeros((2, 1), np.float32),)
-    >>> session = SimpleNamespace(state=state, state_to_read=state, mean=None)
+    >>> session = SimpleNamespace(state=state, mean=None, copied_state=lambda earlier: copied_state(state, earlier))
     >>> before = snapshot(session, Position())
     >>> session.state[0][:] = 7; before.put_back(session); session.state[0].ravel()
     array([0., 0.], dtype=float32)
     """
-    if earlier is None:
-        state = tuple(part.copy("K") for part in session.state_to_read)
-    else:
-        state = earlier.state
-        for kept, part in zip(state, session.state_to_read, strict=True):
-            copy_array(kept, part)
+    state = session.copied_state(None if earlier is None else earlier.state)
     return Snapshot(replace(position), state, _copied(session.mean))
 
 
@@ -101,7 +96,7 @@ def saved_snapshot(name: str, arrays: Mapping[str, Any], record: Mapping[str, An
     place = dict(record)
     count, means = int(place.pop("averaged")), _together(f"{name}.mean", arrays)
     return Snapshot(
-        Position(**place), _together(f"{name}.state", arrays), IterateAverage(means, count) if means else None
+        Position(**place), HostCopy(_together(f"{name}.state", arrays)), IterateAverage(means, count) if means else None
     )
 
 

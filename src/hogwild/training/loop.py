@@ -19,6 +19,7 @@ from hogwild.data.sampling import subsample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import IterateAverage
+from hogwild.runtimes.state_copy import HostCopy
 from hogwild.schedules import Moment, Schedule, step_of
 from hogwild.stopping import (
     Budget,
@@ -468,7 +469,7 @@ class TrainingLoop:
         assert self.checkpoints is not None
         # A checkpoint in the middle of an epoch also has the parameters at its start: the loop rolls back to them after
         # a divergence.
-        moments = {"now": Snapshot(self.position, self.session.state_to_read, self.session.mean)}
+        moments = {"now": Snapshot(self.position, HostCopy(self.session.state_to_read), self.session.mean)}
         if self.position.chunk:
             moments["good"] = self._good
         arrays, best = self.best.saved()

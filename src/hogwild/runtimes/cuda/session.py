@@ -23,9 +23,11 @@ from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
+from hogwild.runtimes.cuda.parts_copy import PartsCopy
 from hogwild.runtimes.cuda.resident_rows import release_rows, resident
 from hogwild.runtimes.cuda.row_stream import Batch, RowStream
 from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment
+from hogwild.runtimes.state_copy import StateCopy, copied_state
 
 SpreadRates = Callable[[int, int, int], Array]
 """Step sizes of equal parts of the next updates: (updates before, their number, parts) -> an array."""
@@ -130,6 +132,18 @@ class CudaSession:
             self._gpu.get(self._parts, self._host)
             self._host_is_old = False
         return self._host
+
+    def copied_state(self, earlier: StateCopy | None) -> StateCopy:
+        """Return a copy of the parameters, in the memory of an earlier copy if there is one."""
+        if earlier is None:
+            try:
+                return PartsCopy(self._gpu, self._put(), self._host)
+            except DeviceError:  # There is no room for a second copy.
+                return copied_state(self.state_to_read, None)
+        if not isinstance(earlier, PartsCopy):
+            return copied_state(self.state_to_read, earlier)
+        earlier.take(self._put())
+        return earlier
 
     def values(self) -> State:
         """Return a copy of the parameters alone, without the rule's state of each."""

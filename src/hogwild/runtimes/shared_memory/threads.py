@@ -40,6 +40,7 @@ from hogwild.runtimes.shared_memory.epoch_runner import (
     WorkerDelays,
 )
 from hogwild.runtimes.shared_memory.thread_team import SliceTuner, ThreadTeam
+from hogwild.runtimes.state_copy import StateCopy, copied_state
 from hogwild.strategies.strategy import Strategy
 
 LONG = 2.0  # seconds of training by one worker, over all runs of this process, after which a missing kernel is compiled
@@ -251,6 +252,10 @@ class Session:
     def state_to_read(self) -> State:
         """The parameters, with the rule's state of each, for callers that do not change them."""
         return self.state
+
+    def copied_state(self, earlier: StateCopy | None) -> StateCopy:
+        """Return a copy of the parameters, in the memory of an earlier copy if there is one."""
+        return copied_state(self.state, earlier)
 
     def values(self) -> State:
         """Return a copy of the parameters alone, without the rule's state of each."""
