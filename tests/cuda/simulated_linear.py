@@ -106,6 +106,10 @@ def check_evaluation() -> None:
     assert run.result["accuracy"] == np.mean((scores > 0) == (y > 0))
     np.testing.assert_allclose(run.result["loss"], np.logaddexp(0, -scores * y).mean(), rtol=1e-5)
     np.testing.assert_allclose(run.result["test_loss"], np.logaddexp(0, -scores * y)[:50].mean(), rtol=1e-5)
+    for given in ({"l2": 0.1}, {"l1": 0.1}, {"l2": 0.1, "intercept_gradient": 0.5}, {}):
+        problem = Linear((X, y), **given)
+        run = minimise(problem, "adagrad", runtime=Cuda(), budget=2, schedule=0.3)
+        np.testing.assert_allclose(run.objective, run.result["loss"] + problem.penalty(run.state), rtol=1e-6)
 
 
 def check_checkpoints(folder: Path) -> None:

@@ -245,6 +245,16 @@ def read_table(table: Any, state: Any) -> None:
             state[u, c] = table[u, c]
 
 
+def norms(table: Any, sums: Any) -> None:
+    """Write the sums of the sizes and of the squares of weights, one of each for a thread."""
+    sizes, squares = 0.0, 0.0
+    for u in range(cuda.grid(1), table.shape[0], cuda.gridsize(1)):
+        w = float(table[u, 0])
+        sizes += abs(w)
+        squares += w * w
+    sums[0, cuda.grid(1)], sums[1, cuda.grid(1)] = sizes, squares
+
+
 def shuffled_sum(z: Any) -> Any:
     """Return the sum over the lanes of a group, in each of them."""
     offset = LANES // 2

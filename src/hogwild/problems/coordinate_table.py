@@ -59,6 +59,21 @@ class CoordinateTable:
         columns.copy_to_host(state[0])
         state[1][:] = parts[1].copy_to_host()[:, : state[1].shape[1]]
 
+    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+        """Return the penalty, which is not finite if a parameter is not; None for standardised columns."""
+        kernels = self.kernels
+        if kernels.standardised:
+            return None
+        blocks, threads = whole_device()
+        sums = device_array((2, blocks * threads), np.float64)
+        cuda_jit.kernel(linear_cuda.norms)[blocks, threads](parts[0], sums)
+        sizes, squares = sums.copy_to_host().sum(axis=1)
+        bias = float(parts[1].copy_to_host()[:, 0].sum())
+        # A bias that is not finite makes the sum so, also where it is not penalised.
+        return float(
+            kernels.l1 * sizes + kernels.l2 / 2 * squares + kernels.intercept_gradient * bias + 0 * (squares + bias)
+        )
+
     @property
     def width(self) -> int:
         """The numbers of a row."""

@@ -102,6 +102,10 @@ class FactorisationOnGPU:
     def _fields(self, copied: Copy) -> Any:
         return copied(self.fields, partial(np.asarray, self.fields)) if self.fields.size else to_device(NO_INDICES)
 
+    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+        """Return None: the host computes the penalty."""
+        return None
+
     def descend(
         self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
     ) -> None:

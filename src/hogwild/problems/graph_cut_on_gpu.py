@@ -79,6 +79,10 @@ class GraphCutOnGPU:
         self._kernel(graph_cut_cuda.read, len(self.rule.initial))[whole_device()](parts[0], columns)
         to_host(columns, state[0])
 
+    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+        """Return None: the host computes the penalty."""
+        return None
+
     def descend(
         self, rows: DeviceEdges, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
     ) -> None:

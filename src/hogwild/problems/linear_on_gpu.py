@@ -55,6 +55,10 @@ class LinearOnGPU:
         """Copy the parameters from the GPU."""
         self.table.get(parts, state)
 
+    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+        """Return the penalty, which is not finite if a parameter is not."""
+        return self.table.penalty(parts)
+
     def descend(
         self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
     ) -> None:

@@ -106,6 +106,10 @@ class FactorsOnGPU:
         self._copier(ratings_cuda.read, len(self.rule.initial))[whole_device()](*parts, columns)
         to_host(columns, state[0].T)
 
+    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+        """Return None: the host computes the penalty."""
+        return None
+
     def descend(
         self, rows: DeviceRatings, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any
     ) -> None:

@@ -345,7 +345,9 @@ class TrainingLoop:
         if not math.isfinite(record["objective"]):
             return False
         known = 1 if self.problem.penalises_all_weights and self.session.mean is None else 0
-        return all_finite(part[:, 0] for part in self.session.state_to_read[known:])
+        return self.session.penalty_tells_finite or all_finite(
+            part[:, 0] for part in self.session.state_to_read[known:]
+        )
 
     @cached_property
     def _sample(self) -> Dataset | None:
@@ -365,7 +367,7 @@ class TrainingLoop:
 
     def _evaluate(self) -> Record:
         """Return the figures of the present parameters on the training data and on held-out data, if there is any."""
-        values = self._current()
+        values = self._mean_values or self.session.present
         if self.measured:
             ends = self.stop_reason or limit_reached(self.budget, self.position.epoch, self.position.seconds)
             sample = None if ends else self._sample
@@ -382,7 +384,7 @@ class TrainingLoop:
             "workers_used": len(self._trained),
             "step": float(self.schedule(self._now())[0]) * self.guard.scale,
             **measured,
-            "objective": measured["loss"] + self.problem.penalty(values),
+            "objective": measured["loss"] + self.session.penalty(values),
         }
         if self.test is not None:
             held_out = self.problem.metrics(self.session.measure(self.test, values))
@@ -396,9 +398,13 @@ class TrainingLoop:
 
     def _current(self) -> State:
         """Return the present parameters, not copied."""
-        mean = self.session.mean
-        state: State = mean.values if mean is not None and mean.count else self.session.current()
+        state: State = self._mean_values or self.session.current()
         return state
+
+    @property
+    def _mean_values(self) -> State | None:
+        mean = self.session.mean
+        return mean.values if mean is not None and mean.count else None
 
     def _parameters(self) -> Parameters:
         return tuple(np.array(part) for part in self.to_model_space(self._current()))

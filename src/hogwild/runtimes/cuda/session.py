@@ -82,6 +82,7 @@ class CudaSession:
         self._streamed = _is_too_large(problem.training, memory)
         # Rows that are copied in every epoch are copied once more for an evaluation of all of them.
         self.reads_in_any_order, self.evaluates_samples = not self._streamed, self._streamed
+        self.penalty_tells_finite = False  # whether the last penalty was not finite if any parameter was not
         self._upload = self._begin_upload()
         self.compile_seconds = self._compile()
         self._put()
@@ -132,6 +133,19 @@ class CudaSession:
             self._gpu.get(self._parts, self._host)
             self._host_is_old = False
         return self._host
+
+    @property
+    def present(self) -> State:
+        """The parameters alone, for evaluation by this session; those on the GPU may be newer."""
+        return self._values
+
+    def penalty(self, values: State) -> float:
+        """Return the penalty of parameters."""
+        found = self._gpu.penalty(self._put()) if values is self._values else None
+        self.penalty_tells_finite = found is not None
+        if found is None:
+            found = self.problem.penalty(self.current() if values is self._values else values)
+        return float(found)
 
     def copied_state(self, earlier: StateCopy | None) -> StateCopy:
         """Return a copy of the parameters, in the memory of an earlier copy if there is one."""
@@ -216,8 +230,7 @@ class CudaSession:
 
     def measure(self, data: Dataset, state: State) -> Any:
         """Evaluate the problem on all rows of a data set; return the sums over them."""
-        parts = self._parts if state is self._values else None
-        parts = self._gpu.put_values(state) if parts is None else parts
+        parts = self._put() if state is self._values else self._gpu.put_values(state)
         launches, found = self._launches, self._in_order.get(id(data))
         trained = data is self.problem.data
         if found is None and not (trained and self._streamed) and (whole := data.in_order().whole()) is not None:

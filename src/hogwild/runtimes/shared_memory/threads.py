@@ -130,6 +130,7 @@ class Session:
     reads_in_any_order = False  # Rows in the order of an epoch are read faster than others.
     evaluates_samples = True  # Evaluation of all rows takes about as long as an epoch.
     needs_all_steps = True  # Each row has a step size.
+    penalty_tells_finite = False  # Not all parameters are penalised.
 
     def __init__(
         self, problem: RowProblem, rule: Rule, strategy: Strategy, workers: int,
@@ -252,6 +253,15 @@ class Session:
     def state_to_read(self) -> State:
         """The parameters, with the rule's state of each, for callers that do not change them."""
         return self.state
+
+    @property
+    def present(self) -> State:
+        """The parameters alone, for evaluation by this session."""
+        return self.current()
+
+    def penalty(self, values: State) -> float:
+        """Return the penalty of parameters."""
+        return float(self.problem.penalty(values))
 
     def copied_state(self, earlier: StateCopy | None) -> StateCopy:
         """Return a copy of the parameters, in the memory of an earlier copy if there is one."""
