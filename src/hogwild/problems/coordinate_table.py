@@ -24,6 +24,9 @@ from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
 
+NORM_THREADS = 64  # threads of a block that add up weights; each has sums of its own
+
+
 @dataclass(frozen=True, eq=False)
 class CoordinateTable:
     """Parameters of a linear model for one rule."""
@@ -64,15 +67,14 @@ class CoordinateTable:
         kernels = self.kernels
         if kernels.standardised:
             return None
-        blocks, threads = whole_device()
+        blocks, threads = whole_device()[0], NORM_THREADS
         sums = device_array((2, blocks * threads), np.float64)
         cuda_jit.kernel(linear_cuda.norms)[blocks, threads](parts[0], sums)
         sizes, squares = sums.copy_to_host().sum(axis=1)
         bias = float(parts[1].copy_to_host()[:, 0].sum())
         # A bias that is not finite makes the sum so, also where it is not penalised.
-        return float(
-            kernels.l1 * sizes + kernels.l2 / 2 * squares + kernels.intercept_gradient * bias + 0 * (squares + bias)
-        )
+        found = kernels.l1 * sizes + kernels.l2 / 2 * squares + kernels.intercept_gradient * bias
+        return float(found + 0 * (squares + bias))
 
     @property
     def width(self) -> int:
