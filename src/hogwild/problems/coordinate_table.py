@@ -23,7 +23,6 @@ from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
-
 NORM_THREADS = 64  # threads of a block that add up weights; each has sums of its own
 
 

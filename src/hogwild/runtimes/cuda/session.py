@@ -106,6 +106,7 @@ class CudaSession:
             parts = self._gpu.put(tuple(part[:1] for part in self._host), copy_anew)
             self._gpu.descend(rows, order, 0, 0, launches.steps, parts, launches.sums)
             self._gpu.evaluate(rows, order, 0, parts, launches.sums)
+            self._gpu.penalty(parts)
             cuda.synchronize()
             _COMPILED.add(self._gpu.key)
         return time.perf_counter() - started
