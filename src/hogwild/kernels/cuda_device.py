@@ -34,7 +34,8 @@ def check_device() -> None:
     """Raise ``DeviceError`` if there is no GPU that kernels can run on."""
     if not simulated() and not cuda.is_available():
         raise DeviceError(
-            "There is no GPU here that CUDA can use. 'hogwild doctor' tells what is missing. Use runtime=Threads()."
+            "There is no GPU here that CUDA can use. 'hogwild doctor' tells what is missing. Use runtime=Threads(), or "
+            "device='cpu' of an estimator."
         )
 
 
