@@ -19,7 +19,7 @@ OF_THE_PLATFORM = {
     "reconfigure", "__file__", "__spec__", "bytes",
 }  # fmt: skip
 OF_NUMPY_AND_NUMBA = {
-    "row_stack", "_cache_file", "_defn", "py_func", "inlined", "stats", "cache_path", "tolist", "dtype", "nbytes",
+    "row_stack", "_cache_file", "_defn", "py_func", "inlined", "tolist", "dtype", "nbytes",
 }  # fmt: skip
 OF_ARRAYS_AND_FRAMES = {"tocoo", "tocsr", "toarray", "to_numpy", "collect_schema"}
 OF_GRAPHS = {"is_directed", "edges"}

@@ -21,7 +21,7 @@ from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.core.compiler import Compiler
 
-from hogwild.kernel_cache import EntryCompiler, KernelCache, PartCompiler, kept_on_disk
+from hogwild.kernel_cache import EntryCompiler, PartCompiler, cache_of, kept_on_disk
 
 if TYPE_CHECKING:
     from _hashlib import HASH
@@ -180,7 +180,7 @@ class Entries:
         # Machine code on disk is current only if the C function would be the same, too.
         keep = cache and _in_a_file(function)
         self._digest = functools.partial(_digest, compiler.add_c_function) if keep else None
-        self._cache = KernelCache(self._copy, self._digest) if self._digest else NullCache()
+        self._cache = cache_of(self._copy, self._digest) if self._digest else NullCache()
         self._found: dict[tuple[types.Type, ...], CFunc] = {}
 
     @property

@@ -1,8 +1,8 @@
 """Compilation of kernels: machine code on disk, shared by all processes and runs, and parts linked into their callers.
 
-Numba keeps machine code beside the source, or in ``NUMBA_CACHE_DIR``. Numba considers a file current while the source
-file that *defines* a function is unchanged. This cache compares a digest of the function and of everything that it
-calls.
+Machine code is kept beside the source, in ``NUMBA_CACHE_DIR`` or in another folder that no other user can write to
+(:mod:`hogwild.cache_folder`). Numba considers a file current while the source file that *defines* a function is
+unchanged. This cache compares a digest of the function and of everything that it calls.
 
 Several processes may need a kernel that is not compiled yet, as in a parallel hyperparameter search. One of them then
 compiles it, and the others wait for the file.
@@ -14,7 +14,9 @@ kernel, that machine code takes a tenth of the compilation time, and memory that
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import multiprocessing
 import os
 import sys
 import time
@@ -26,10 +28,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from numba import _dynfunc
-from numba.core.caching import FunctionCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    IPythonCacheLocator,
+    NullCache,
+)
 from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+
+from hogwild.cache_folder import CacheFolder, cache_folder
 
 if TYPE_CHECKING:
     from numba.core.ccallback import CFunc
@@ -54,11 +65,35 @@ if sys.platform != "win32":
     import fcntl
 
 
+class FolderLocator(InTreeCacheLocator):
+    """Place of the files of one function: the folder that :func:`cache_folder` chooses."""
+
+    def __init__(self, function: Callable[..., Any], source_file: str) -> None:
+        super().__init__(function, source_file)
+        self._cache_path = str(cache_folder(source_file).path)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], source_file: str) -> FolderLocator | None:
+        """Return the place, or None if the source is not a file or no folder can be taken."""
+        if not Path(source_file).exists() or cache_folder(source_file).path is None:
+            return None
+        return cls(function, source_file)
+
+
+class FolderImplementation(CompileResultCacheImpl):
+    """Numba's cache of compiled functions, in the folders of this package."""
+
+    _locator_classes = [FolderLocator, IPythonCacheLocator]  # noqa: RUF012
+
+
 class KernelCache(FunctionCache):
     """Cache files of one function, with a lock so that only one process compiles it."""
 
+    _impl_class = FolderImplementation
+
     def __init__(self, function: Callable[..., Any], digest: Callable[[Any], str]) -> None:
         super().__init__(function)
+        self.folder = folder_of(function)
         self._digest, self._stamped, self._locked = digest, False, False
         # Numba numbers the files of one function, one file for each signature. Two processes that compile at the same
         # time would choose the same number. One signature would then load the machine code of the other. The identifier
@@ -85,14 +120,29 @@ class KernelCache(FunctionCache):
     def _read(self, sig: object, target_context: object) -> object:
         """Read a file; return None for a damaged file, or for one that names modules which no longer exist."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
+            return self._read_prebuilt(sig, target_context) if found is None else found
         except Exception:  # Unpickling can raise any exception.
             return None
 
+    def _read_prebuilt(self, sig: object, target_context: Any) -> object:
+        """Read machine code beside the source, where it is not written: that of an image built by another user."""
+        if self.folder.prebuilt is None:
+            return None
+        file = self._cache_file
+        beside = IndexDataCacheFile(str(self.folder.prebuilt), self._impl.filename_base, file._source_stamp)
+        data = beside.load(self._index_key(sig, target_context.codegen()))
+        return None if data is None else self._impl.rebuild(target_context, data)
+
     def save_overload(self, sig: object, data: object) -> None:
-        """Write machine code to disk, and release the lock."""
+        """Write machine code to disk, and release the lock. On a full disk the code is used without being kept."""
         try:
-            super().save_overload(sig, data)
+            with contextlib.suppress(OSError):
+                try:
+                    super().save_overload(sig, data)
+                except Exception:  # The list of files is damaged: unpickling can raise any exception.
+                    self.flush()
+                    super().save_overload(sig, data)
         finally:
             self.release()
 
@@ -150,24 +200,49 @@ class KernelCache(FunctionCache):
 Compiled = TypeVar("Compiled", "Dispatcher", "CFunc")
 
 
+def folder_of(function: Callable[..., Any]) -> CacheFolder:
+    """Return the folder of the machine code of a function."""
+    return cache_folder(function.__code__.co_filename)
+
+
+def cache_of(function: Callable[..., Any], digest: Callable[[Any], str]) -> KernelCache | NullCache:
+    """Return the cache of a function, or one that keeps nothing if no folder can be taken."""
+    try:
+        return KernelCache(function, digest)
+    except RuntimeError:  # Numba finds no folder.
+        return NullCache()
+
+
 def kept_on_disk(compiled: Compiled, function: Callable[..., Any], digest: Callable[[Any], str]) -> Compiled:
     """Attach a :class:`KernelCache` to a dispatcher or a C function of a Python function, and return it."""
     if compiled is function:  # With NUMBA_DISABLE_JIT the dispatcher is the plain function.
         return compiled
-    cache = KernelCache(function, digest)
+    cache = cache_of(function, digest)
     compile_one = compiled._compiler.compile
 
     def compile_and_release(*given: object) -> object:
+        if not folder_of(function).usual:
+            _explain_folder()
         try:
             with _no_garbage_collection():
                 return compile_one(*given)
         except BaseException:
-            cache.release()
+            if isinstance(cache, KernelCache):
+                cache.release()
             raise
 
     compiled._compiler.compile = compile_and_release
     compiled._cache = cache
     return compiled
+
+
+@functools.cache
+def _explain_folder() -> None:
+    """Print one line about an unusual folder on stderr, in the process of the user alone: workers would repeat it."""
+    if multiprocessing.parent_process() is None and sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"hogwild: {cache_folder(__file__).explain()}\n")
+            sys.stderr.flush()
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from hogwild.errors import ParameterError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from hogwild.cache_folder import CacheFolder
     from hogwild.cli.diagnostics.optional_dependencies import Found
     from hogwild.machine import Machine
 
@@ -149,11 +150,7 @@ def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
         remedy = "Reinstall numba and llvmlite: pip install --force-reinstall numba llvmlite"
         return {"compiles": False}, [Check("compiler", "error", "compiled code computes nonsense", remedy)]
     checks = [Check("compiler", "ok", f"compiles and runs ({compiler.seconds:.2f} s)")]
-    if compiler.writable:
-        checks.append(Check("code cache", "ok", str(compiler.cache)))
-    else:
-        said = f"{compiler.cache or 'no folder'} cannot be written: every start compiles again"
-        checks.append(Check("code cache", "warning", said, "Set NUMBA_CACHE_DIR to a folder that can be written."))
+    checks.append(_check_cache(compiler.cache))
     largest = max((cache.size for cache in machine.caches), default=0)
     size = microbenchmarks.bandwidth_bytes(largest, machine.usable_memory)
     cores = machine.usable_cores
@@ -163,11 +160,19 @@ def measure(machine: Machine) -> tuple[dict[str, Any], list[Check]]:
     return {
         "compiles": True,
         "compile_seconds": compiler.seconds,
-        "code_cache": compiler.cache,
+        "code_cache": compiler.cache.path,
         "two_threads_gain": gain,
         "bandwidth_one_core": one,
         "bandwidth_all_cores": every,
     }, checks
+
+
+def _check_cache(folder: CacheFolder) -> Check:
+    if folder.usual:
+        return Check("code cache", "ok", str(folder.path))
+    where = str(folder.path.parent) if folder.path else "none: every start compiles again"
+    remedy = "Set NUMBA_CACHE_DIR to a folder that only this user can write."
+    return Check("code cache", "warning", f"{where} ({', '.join(folder.refused)})", remedy)
 
 
 def _check_speed(gain: float | None, one: float, every: float, cores: int) -> list[Check]:

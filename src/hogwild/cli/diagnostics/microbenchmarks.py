@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from hogwild.cache_folder import CacheFolder, cache_folder
 from hogwild.data.csr import Array
 from hogwild.jit import compiled
 
@@ -24,8 +23,7 @@ class Compiler:
 
     works: bool
     seconds: float
-    cache: Path | None  # folder of cached machine code
-    writable: bool
+    cache: CacheFolder  # folder of cached machine code
 
 
 def check_compiler() -> Compiler:
@@ -37,9 +35,7 @@ def check_compiler() -> Compiler:
     started = time.perf_counter()
     right = add_up(np.arange(1000, dtype=np.uint64)) == 499_500
     seconds = time.perf_counter() - started
-    place = getattr(getattr(add_up, "stats", None), "cache_path", None)
-    cache = Path(place) if place else None
-    return Compiler(bool(right), seconds, cache, cache is not None and os.access(cache, os.W_OK))
+    return Compiler(bool(right), seconds, cache_folder(__file__))
 
 
 def measure_parallelism(threads: int) -> float:
