@@ -53,6 +53,27 @@ def probes() -> dict[str, list[str]]:
     return found
 
 
+# Calls that write a file by themselves: all output goes through hogwild.files, which knows links, devices and pipes.
+WRITES = {"write_text", "write_bytes", "touch", "mkstemp", "NamedTemporaryFile"}
+# Files within a folder that is not at its place yet (files.new_folder).
+WITHIN_NEW_FOLDERS = {"data/packing"}
+
+
+def test_output_goes_through_one_module() -> None:
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        where = path.relative_to(SOURCE)
+        if where.name == "files.py" or str(where.parent) in WITHIN_NEW_FOLDERS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                modes = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+                opens = node.func.attr == "open" and any(set(mode) & set("wax") and len(mode) < 4 for mode in modes)
+                if node.func.attr in WRITES or opens:
+                    found.append(f"{where}:{node.lineno}")
+    assert not found, f"write with files.replacing, write_file or appending: {found}"
+
+
 def test_no_part_is_asked_what_it_has() -> None:
     unknown = {name: where for name, where in probes().items() if name not in ALLOWED}
     assert not unknown, f"declare these in the class they are asked of: {unknown}"

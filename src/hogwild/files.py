@@ -2,22 +2,27 @@
 
 A file or folder is written beside its destination, flushed to the disk, and renamed. A crash at any time leaves either
 the old content or the new. A crash can also leave a temporary file whose name starts with a dot. The next writer
-removes that file.
+removes that file. All output goes through this module, so that devices, pipes and links keep their kind (see
+:mod:`hogwild.destination`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
 import math
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
+from hogwild.destination import destination_of, errors_name, folder_target
 from hogwild.errors import ParameterError
 
 _UNITS = {
@@ -26,6 +31,7 @@ _UNITS = {
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
+_LONGEST = 200  # bytes of a name to which a system of 255 bytes can add the parts of a temporary name
 _OURS: set[str] = set()  # names of the temporary files and folders of this process
 
 
@@ -66,6 +72,8 @@ def format_size(size: int) -> str:
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Open a temporary file for writing, which replaces ``path`` when the block ends without an error.
 
+    The new file has the permissions of the old one. A device or a pipe is opened itself, and keeps its kind.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with replacing(Path(folder, "a.txt")) as file:
@@ -73,16 +81,80 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     ...     Path(folder, "a.txt").read_text()
     'all or nothing'
     """
-    path = Path(path)
-    beside = _beside(path, "partial")
+    where = destination_of(path)
+    with errors_name(path, _OURS):
+        if where.stream:
+            with where.open() as file:
+                yield file
+            return
+        beside = _beside(where.target, "partial")
+        try:
+            with beside.open("wb") as file:
+                yield file
+                flush(file)
+                _keep_permissions(file, where.target)
+            beside.replace(where.target)
+            flush_folder(where.target.parent)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def appending(path: str | Path) -> TextIO:
+    """Open a text file to append to; its writer closes it. A device or a pipe is written to as a stream.
+
+    >>> with appending("/dev/null") as file:
+    ...     file.write("nothing is kept")
+    15
+    """
+    where = destination_of(path)
+    with errors_name(path):
+        if where.stream:
+            return io.TextIOWrapper(where.open(), "utf-8", write_through=True)
+        return where.target.open("a", encoding="utf-8")
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise ``ParameterError`` if a file could not be written, before any work is done for it.
+
+    >>> check_writable("no-such-folder/model")
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: no-such-folder/model: there is no folder ...no-such-folder.
+    """
     try:
-        with beside.open("wb") as file:
-            yield file
-            flush(file)
-        beside.replace(path)
-        flush_folder(path.parent)
+        where = destination_of(path)
+        if where.stream:
+            if where.descriptor is None and not os.access(where.path, os.W_OK):
+                raise ParameterError(f"{path}: it may not be written to. Check its permissions.")
+            return
+        folder = where.target.parent
+        if not folder.is_dir():
+            raise ParameterError(f"{path}: there is no folder {folder}.")
+        try_folder(folder, path)
+    except OSError as error:
+        raise ParameterError(f"{path}: it cannot be written ({error.strerror}).") from None
+
+
+def try_folder(folder: Path, path: str | Path) -> None:
+    """Create a file in a folder and remove it; ``ParameterError`` says that ``path`` cannot be written there."""
+    beside = _beside(folder / Path(path).name, "partial")
+    try:
+        beside.touch(exist_ok=False)
+    except OSError as error:
+        raise ParameterError(f"{path}: nothing can be written to {folder} ({error.strerror}).") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def check_free(path: str | Path, overwrite: bool) -> None:
+    """Raise ``ParameterError`` if a file could not be written, or exists and may not be overwritten.
+
+    A device or a pipe is written to as it is: nothing there is overwritten.
+    """
+    check_writable(path)
+    if not destination_of(path).stream:
+        _refuse_existing(Path(path), overwrite)
 
 
 def write_file(path: str | Path, content: bytes) -> None:
@@ -111,23 +183,24 @@ def new_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     ...     sorted(file.name for file in Path(parent, "made").iterdir())
     ['a.txt']
     """
-    path = Path(path).absolute()
-    clear_leftovers(path)
-    _refuse_existing(path, overwrite)
-    partial = _beside(path, "partial")
-    partial.mkdir(parents=True)
-    try:
-        yield partial
-        for file in sorted(partial.rglob("*"), reverse=True):  # The files of a folder come before it.
-            if file.is_dir():
-                flush_folder(file)
-            else:
-                _flush_path(file)
-        flush_folder(partial)
-        _refuse_existing(path, overwrite)
-        _take_place(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    target = folder_target(path)
+    with errors_name(path, _OURS):
+        clear_leftovers(target)
+        _refuse_existing(target, overwrite)
+        partial = _beside(target, "partial")
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            for file in sorted(partial.rglob("*"), reverse=True):  # The files of a folder come before it.
+                if file.is_dir():
+                    flush_folder(file)
+                else:
+                    _flush_path(file)
+            flush_folder(partial)
+            _refuse_existing(target, overwrite)
+            _take_place(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def clear_leftovers(path: str | Path) -> None:
@@ -135,14 +208,14 @@ def clear_leftovers(path: str | Path) -> None:
 
     If a crashed process had moved the folder ``path`` aside and not replaced it, rename that folder back.
     """
-    path = Path(path).absolute()
-    for aside in path.parent.glob(f".{escape(path.name)}.replaced-*"):
+    path = Path(os.path.realpath(path))
+    for aside in path.parent.glob(f".{escape(_stem(path))}.replaced-*"):
         if _is_orphan(aside):
             if path.exists():
                 shutil.rmtree(aside, ignore_errors=True)
             else:
                 aside.rename(path)
-    for partial in path.parent.glob(f".{escape(path.name)}.partial-*"):
+    for partial in path.parent.glob(f".{escape(_stem(path))}.partial-*"):
         if _is_orphan(partial):
             shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
 
@@ -167,9 +240,25 @@ def _flush_path(path: Path) -> None:
 
 
 def _beside(path: Path, kind: str) -> Path:
-    name = f".{path.name}.{kind}-{os.getpid()}-{os.urandom(3).hex()}"
+    name = f".{_stem(path)}.{kind}-{os.getpid()}-{os.urandom(3).hex()}"
     _OURS.add(name)
     return path.parent / name
+
+
+def _stem(path: Path) -> str:
+    """Return the name of a path, or a digest if temporary names that contain it would be too long for the system."""
+    name = path.name
+    return (
+        name if len(os.fsencode(name)) <= _LONGEST else hashlib.blake2b(os.fsencode(name), digest_size=16).hexdigest()
+    )
+
+
+def _keep_permissions(file: BinaryIO, old: Path) -> None:
+    """Give a new file the mode and, where the system allows it, the owner of the file that it replaces."""
+    with suppress(OSError):
+        before = old.stat()
+        os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+        os.fchown(file.fileno(), before.st_uid, before.st_gid)
 
 
 def _refuse_existing(path: Path, overwrite: bool) -> None:

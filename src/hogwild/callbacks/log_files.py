@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hogwild.destination import errors_name
 from hogwild.errors import MissingExtraError
 from hogwild.events import EVENTS, Event
-from hogwild.files import to_jsonable
+from hogwild.files import appending, to_jsonable
 
 
 class JsonLines:
@@ -36,17 +37,18 @@ class JsonLines:
 
     def __init__(self, path: str | Path, *, progress: bool = False) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115  (closed with the run)
-        self._progress = progress
+        self._path, self._file, self._progress = path, appending(path), progress
 
     def __call__(self, event: Event) -> None:
         if not EVENTS[event["event"]].passing or self._progress:
-            self._file.write(json.dumps(to_jsonable(event), allow_nan=False) + "\n")
-            self._file.flush()
+            with errors_name(self._path):
+                self._file.write(json.dumps(to_jsonable(event), allow_nan=False) + "\n")
+                self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with errors_name(self._path):
+            self._file.close()
 
 
 class TensorBoard:

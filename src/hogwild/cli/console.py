@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.errors import HogwildError, ParameterError
-from hogwild.files import to_jsonable
+from hogwild.files import check_writable, to_jsonable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -102,15 +102,11 @@ def check_out(out: Path | None, option: str = "--out") -> None:
         ...
     hogwild.errors.ParameterError: --out no-such-folder/model: there is no folder ...no-such-folder.
     """
-    if out is None:
-        return
-    folder = out.absolute().parent
-    if not folder.is_dir():
-        raise ParameterError(f"{option} {out}: there is no folder {folder}.")
-    if out.is_dir():
-        raise ParameterError(f"{option} {out}: this is a folder. Name a file in it.")
-    if not os.access(folder, os.W_OK):
-        raise ParameterError(f"{option} {out}: nothing can be written to {folder}.")
+    try:
+        if out is not None:
+            check_writable(out)
+    except ParameterError as error:
+        raise ParameterError(f"{option} {error}") from None
 
 
 def counted(count: int, noun: str) -> str:
@@ -131,7 +127,7 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Print an error in one line on stderr, and return the exit code of the command."""
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, BrokenPipeError) and error.filename is None:
         _detach_stdout()
         return 1
     if debug:

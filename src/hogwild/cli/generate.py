@@ -138,9 +138,8 @@ def _write_records(
     from dataclasses import fields
 
     from hogwild.data.generate.sparse_records import SparseRecords
-    from hogwild.data.generate.write import check_free
     from hogwild.errors import ParameterError
-    from hogwild.files import format_size
+    from hogwild.files import check_free, format_size
 
     known = {field.name for field in fields(SparseRecords)}
     for name in [*chosen, *(["weights"] if weights is not None else [])]:
@@ -149,7 +148,7 @@ def _write_records(
     endings = (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")
     if not out.name.lower().endswith(endings):
         raise ParameterError(f"The file to write must end in one of {', '.join(endings)}. Got '{out.name}' instead.")
-    check_free([out], overwrite)
+    check_free(out, overwrite)
     started, made = time.perf_counter(), SparseRecords(**chosen, seed=seed)
     with output.progress() as bar:
         task = bar.add_task(f"Writing {out.name}", total=made.rows)

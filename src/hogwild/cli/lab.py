@@ -13,6 +13,7 @@ import typer
 
 from hogwild.cli.console import Debug, Json, Output
 from hogwild.errors import ParameterError
+from hogwild.files import write_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -214,7 +215,7 @@ def _copy(screen: Output, names: list[str], source: Callable[[str], str]) -> Non
         path = Path(f"{name.replace('-', '_')}.py")
         if path.exists():
             raise ParameterError(f"{path} exists already. Remove it, or go to another folder.")
-        path.write_text(source(name))
+        write_file(path, source(name).encode())
         screen.show(f"{path}: change it, and run it with: hogwild lab {path}")
 
 

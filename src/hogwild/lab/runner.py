@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hogwild import machine
+from hogwild.destination import errors_name
 from hogwild.errors import DataError
-from hogwild.files import to_jsonable
+from hogwild.files import appending, to_jsonable, write_file
 from hogwild.lab.experiment import Experiment, Point, Record, Results, about
 from hogwild.lab.experiments import named
 from hogwild.lab.forecast import START_SECONDS, Forecast, pace
@@ -101,10 +102,11 @@ class Study:
         forecast, total = self._forecast(done), len(self.trials)
         finished = total - len(left)
         progress(Progress(finished, total, _seconds_left(forecast)))
-        with self.path.open("a") as file:
+        with appending(self.path) as file:
             for record in self._outcomes(left):
-                file.write(json.dumps(to_jsonable(record), allow_nan=False) + "\n")
-                file.flush()
+                with errors_name(self.path):
+                    file.write(json.dumps(to_jsonable(record), allow_nan=False) + "\n")
+                    file.flush()
                 done[_key(record)] = record
                 finished += 1
                 point = record["point"]
@@ -286,7 +288,7 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
     if not path.exists():
         if head is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(to_jsonable(head)) + "\n")
+            write_file(path, (json.dumps(to_jsonable(head)) + "\n").encode())
         return []
     lines = path.read_text().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]
@@ -307,7 +309,7 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
                 "Choose another folder with --out."
             )
         if len(whole) < len(lines):
-            path.write_text("".join(whole))
+            write_file(path, "".join(whole).encode())
     return list({_key(record): record for record in found[1:]}.values())
 
 

@@ -10,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hogwild.destination import errors_name
 from hogwild.errors import ParameterError
 from hogwild.events import EVENTS, Callback, Event
-from hogwild.files import to_jsonable, write_file
+from hogwild.files import appending, to_jsonable, write_file
 from hogwild.machine import this_machine
 from hogwild.run import EVENTS_FILE, FORMAT, MODEL, RECORD, Run
 
@@ -67,12 +68,13 @@ def recorded(run: Callable[[Job], Run], job: Job) -> Run:
 @contextmanager
 def _event_file(path: Path) -> Iterator[Callback]:
     """Open a file of events. Each line is flushed at once, so that a crash loses nothing."""
-    with path.open("a", encoding="utf-8") as file:
+    with appending(path) as file:
 
         def write(event: Event) -> None:
             if not EVENTS[event["event"]].passing:
-                file.write(json.dumps(to_jsonable(event), allow_nan=False) + "\n")
-                file.flush()
+                with errors_name(path):
+                    file.write(json.dumps(to_jsonable(event), allow_nan=False) + "\n")
+                    file.flush()
 
         yield write
 

@@ -17,7 +17,7 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings
 from hogwild.errors import ParameterError
-from hogwild.files import replacing
+from hogwild.files import check_free, replacing
 
 # Mean of the ratings, and standard deviations of the user bias, the item bias and the product. They are about those of
 # MovieLens.
@@ -126,10 +126,7 @@ def write_ratings(path: str | Path, *, overwrite: bool = False, **options: Any) 
     path = Path(path)
     if path.suffix not in ENDINGS:
         raise ParameterError(f"The file to write must end in one of {', '.join(ENDINGS)}. Got '{path.name}' instead.")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ParameterError(f"'{path}' cannot be written: it is a folder, or its folder does not exist.")
-    if path.exists() and not overwrite:
-        raise ParameterError(f"'{path}' exists already. Choose another name, or overwrite it.")
+    check_free(path, overwrite)
     made, separator = GeneratedRatings(**options), ENDINGS[path.suffix]
     users, items, ratings = made.columns
     shown = "{:.0f}" if made.stars else "{:.6g}"

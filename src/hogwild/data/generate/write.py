@@ -15,7 +15,7 @@ from hogwild.data.generate.catalogue import kind
 from hogwild.data.generate.factorisation_machine import Interactions
 from hogwild.data.generate.linear_model import GRID, Generated
 from hogwild.errors import ParameterError
-from hogwild.files import replacing
+from hogwild.files import check_free, replacing
 from hogwild.jit import compiled
 
 _MOST_PER_ENTRY = 24  # Largest number of bytes of an entry: blank, index, colon, sign and value.
@@ -161,7 +161,9 @@ def write(
         endings = ", ".join([*texts, *(f"{ending}.gz" for ending in texts), ".npz"])
         raise ParameterError(f"The file to write must end in one of {endings}. Got '{path.name}' instead.")
     beside = None if weights is None else Path(weights)
-    check_free([path] if beside is None else [path, beside], overwrite)
+    for output in (path, beside):
+        if output is not None:
+            check_free(output, overwrite)
     report = progress or (lambda _: None)
     if format is None:
         _write_arrays(made, path)
@@ -173,17 +175,6 @@ def write(
             factors = {"factors": made.factors, "fields": made.fields} if isinstance(made, Interactions) else {}
             np.savez(file, allow_pickle=False, weights=made.weights, intercept=made.intercept, **factors)
     return made
-
-
-def check_free(paths: list[Path], overwrite: bool) -> None:
-    """Raise ``ParameterError`` if a path exists and may not be overwritten, or cannot be written."""
-    for path in paths:
-        if path.is_dir() or not path.parent.is_dir():
-            raise ParameterError(f"'{path}' cannot be written: it is a folder, or its folder does not exist.")
-        if path.exists() and not overwrite:
-            raise ParameterError(
-                f"'{path}' exists already. Choose another name, or overwrite it (overwrite=True, --overwrite)."
-            )
 
 
 def _write_text(made: Made, path: Path, format: Callable[[CSRRows], bytes], report: Callable[[int], None]) -> None:
