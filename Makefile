@@ -12,7 +12,7 @@ LONG := --timeout 3000
 # Compiled Python files are kept, whatever the shell says: every process of every run finds them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement golden golden-record executions fuzz cluster chaos lab \
+.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement golden golden-record executions fuzz hostile cluster chaos lab \
 	coverage docs bench clean
 
 demo: $(CORE)
@@ -25,7 +25,7 @@ test: $(TEST)
 checks: lint types layers
 
 # Everything there is, one part after the other; each is a target of its own.
-test-all: test long conformance agreement executions fuzz cluster chaos lab
+test-all: test long conformance agreement executions fuzz hostile cluster chaos lab
 
 lint: $(TEST)
 	$(BIN)/ruff format --check .
@@ -77,6 +77,11 @@ executions: $(TEST)
 # 500 damaged inputs per reader.
 fuzz: $(TEST)
 	HOGWILD_FUZZ=500 $(PYTEST) $(LONG) tests/fuzz
+
+# What full disks, changed files, special files, small memory and signals at MOMENTS random moments may not do.
+MOMENTS ?= 50
+hostile: $(TEST)
+	HOGWILD_HOSTILE=$(MOMENTS) $(BIN)/pytest -q $(LONG) tests/hostile
 
 # On clusters of several nodes: every strategy on every problem, tokens and certificates, Ctrl-C, late workers.
 cluster: $(TEST)

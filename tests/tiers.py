@@ -29,6 +29,7 @@ SLOW = (
     "estimators/test_behaviour.py::test_in_a_pipeline_a_search",
     "estimators/test_behaviour.py::test_losses_that_only_we_have",
     "golden/test_golden.py::test_results_are_what_they_were",
+    "hostile/",
     "lab/test_figures.py",
     "lab/test_lab.py::test_a_trial_of_every_experiment",
     "lab/test_lab.py::test_a_trial_that_hangs_or_crashes & True",

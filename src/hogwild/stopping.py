@@ -1,4 +1,4 @@
-"""Budget of a run, its stop conditions, and the reasons to end early: Ctrl-C and divergence.
+"""Budget of a run, its stop conditions, and divergence.
 
 The stop conditions are functions of records alone, so that all kinds of runs stop in the same way.
 """
@@ -6,13 +6,9 @@ The stop conditions are functions of records alone, so that all kinds of runs st
 from __future__ import annotations
 
 import math
-import signal
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -302,44 +298,6 @@ def stall_of(history: Iterable[Record], budget: Budget) -> Stall:
         if value is not None:
             stall = stall.after(value, budget.tolerance or 0.0)
     return stall
-
-
-@dataclass(slots=True)
-class Interrupt:
-    """Handler of Ctrl-C that records the first one; the second raises KeyboardInterrupt."""
-
-    pressed: bool = False
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle the signal."""
-        if self.pressed:
-            signal.default_int_handler(number, frame)
-        self.pressed = True
-
-
-@contextmanager
-def deferred_sigint() -> Iterator[Interrupt]:
-    """Record the first Ctrl-C within the block instead of raising; the second raises KeyboardInterrupt.
-
-    The block changes nothing outside the main thread, which alone receives signals. The block changes nothing either if
-    the program has its own handler. A block within another one shares its interrupt: one Ctrl-C ends both.
-
-    >>> with deferred_sigint() as interrupt:
-    ...     signal.raise_signal(signal.SIGINT)
-    ...     interrupt.pressed
-    True
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    present = signal.getsignal(signal.SIGINT) if is_main else None
-    interrupt = present if isinstance(present, Interrupt) else Interrupt()
-    ours = present is signal.default_int_handler
-    if ours:
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield interrupt
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Multiple of the initial loss (or of 1, if that is larger) above which a loss counts as diverged.

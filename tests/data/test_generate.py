@@ -210,7 +210,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
         ("nonsense", "a.svm", {}, "must be one of classification"),
         ("rcv1", "a.csv", {}, "must end in one of .svm"),
         ("rcv1", "a.npz.gz", {}, "must end in one of"),
-        ("rcv1", "none/a.svm", {}, "cannot be written"),
+        ("rcv1", "none/a.svm", {}, "there is no folder"),
         ("rcv1", "a.svm", {"classes": 3}, "no 'classes' for the kind 'rcv1'"),
         ("rcv1", "a.svm", {"rows": 0}, "'rows'"),
         ("rcv1", "a.svm", {"features": 0}, "'features'"),

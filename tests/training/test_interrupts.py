@@ -17,7 +17,7 @@ from hogwild import Budget, Constant, Cosine, Hogwild, Linear, minimise
 from hogwild.rules import named
 from hogwild.runtimes.shared_memory import thread_team, threads
 from hogwild.runtimes.shared_memory.threads import Session
-from hogwild.stopping import deferred_sigint
+from hogwild.signals import deferred_interrupts
 from hogwild.training.loop import TrainingLoop
 
 HOW: dict[str, Any] = {"schedule": Cosine(0.1), "strategy": "serial", "budget": 5}
@@ -122,7 +122,7 @@ def test_in_another_thread_nothing_is_touched() -> None:
     found: list[Any] = []
 
     def work() -> None:
-        with deferred_sigint() as interrupt:
+        with deferred_interrupts() as interrupt:
             found.append(signal.getsignal(signal.SIGINT))
             found.append(interrupt.pressed)
 
@@ -151,7 +151,7 @@ def test_an_interrupted_run_that_exploded_keeps_its_last_good_parameters(monkeyp
     def explode(self: TrainingLoop, walk: Any) -> Any:
         if self.position.epoch == 1:
             self.session.state[0][:] = np.nan
-            self.interrupt.pressed = True
+            self.interrupt.number = signal.SIGINT
         return train_segment(self, walk)
 
     monkeypatch.setattr(TrainingLoop, "_train_segment", explode)

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from hogwild.cli import console
 from hogwild.cli.console import InterruptedRunError
+from hogwild.signals import terminations
 
 COMMANDS = (
     "train",
@@ -41,8 +42,15 @@ class Commands(TyperGroup):
         """Load a command, or return None if no command has that name."""
         return _load(cmd_name) if cmd_name in COMMANDS else None
 
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Read the arguments, and turn Ctrl-C into an error of our own, because typer would swallow it."""
+        try:
+            return super().make_context(*arguments, **settings)
+        except KeyboardInterrupt as error:
+            raise InterruptedRunError from error
+
     def invoke(self, ctx: Any) -> object:
-        """Run a command, and turn Ctrl-C into an error of our own, because typer would swallow it."""
+        """Run a command, and turn Ctrl-C into an error of our own."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -92,12 +100,19 @@ def hogwild(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: success. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C.
+    0: success. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C. 143: by SIGTERM. 129: by
+    SIGHUP.
 
     >>> main(["generate", "no-such-kind"])
     2
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    with terminations() as termination:
+        code = _run(words)
+    return termination.exit_code if code == console.INTERRUPTED else code
+
+
+def _run(words: list[str]) -> int:
     flags = words[: words.index("--")] if "--" in words else words
     try:
         code = typer.main.get_command(app).main(words, prog_name="hogwild", standalone_mode=False)

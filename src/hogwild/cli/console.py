@@ -33,6 +33,9 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
 
+INTERRUPTED = 130  # exit code of a command that Ctrl-C has ended
+
+
 class InterruptedRunError(Exception):
     """Interruption of a command by Ctrl-C."""
 
@@ -147,7 +150,7 @@ def exit_code(error: BaseException) -> int:
     (2, 1, 130)
     """
     if isinstance(error, (InterruptedRunError, KeyboardInterrupt)):
-        return 130
+        return INTERRUPTED
     return 2 if isinstance(error, (ParameterError, ClickException)) else 1
 
 

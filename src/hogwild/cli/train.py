@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli import options
-from hogwild.cli.console import Debug, Json, Output, check_out, counted
+from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_out, counted
 from hogwild.cli.options import configuration, spread
 from hogwild.cli.options.problem import PANEL as _WHAT
 from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for, warmup_ends
@@ -215,7 +215,8 @@ def train(
 ) -> None:
     """Train a model on all cores: a linear one, or another kind of --problem.
 
-    A linear model minimises the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C ends the run early and keeps the model.
+    A linear model minimises the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C, SIGTERM and SIGHUP end the run early and keep
+    the model.
 
     Example: hogwild train rcv1.svm.gz --loss hinge --l2 1e-5 --holdout 0.1 --out rcv1.model
     """
@@ -303,7 +304,7 @@ def train(
     screen.show(*picture_of(record))
     screen.result(record)
     if run.stop_reason == "interrupted":
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _profile(problem: Any, screen: Output) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from hogwild.files import appending, to_jsonable, write_file
 from hogwild.lab.experiment import Experiment, Point, Record, Results, about
 from hogwild.lab.experiments import named
 from hogwild.lab.forecast import START_SECONDS, Forecast, pace
+from hogwild.signals import leave_signals_to_parent
 
 FORMAT = 1
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -250,7 +250,7 @@ class TrialProcess:
 
 def _serve(where: str, pipe: Any) -> None:
     """Run trials until the pipe is closed. Ctrl-C is for the parent alone: it would cut a run short in silence."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_parent()
     os.dup2(2, 1)  # standard output belongs to the result of the command
     experiment = named(where)
     pipe.send(None)

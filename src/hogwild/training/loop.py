@@ -21,10 +21,10 @@ from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import IterateAverage
 from hogwild.runtimes.state_copy import HostCopy
 from hogwild.schedules import Moment, Schedule, step_of
+from hogwild.signals import Interrupt
 from hogwild.stopping import (
     Budget,
     DivergenceGuard,
-    Interrupt,
     RecordInterval,
     Stall,
     all_finite,

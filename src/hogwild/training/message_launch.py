@@ -23,7 +23,8 @@ from hogwild.runtimes.messaging.injected_faults import Crash
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules import Schedule
 from hogwild.schedules.schedule import positive_step
-from hogwild.stopping import Budget, DivergenceGuard, RecordInterval, deferred_sigint
+from hogwild.signals import deferred_interrupts
+from hogwild.stopping import Budget, DivergenceGuard, RecordInterval
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import check_same
 from hogwild.training.job import Job, warn_if_worse
@@ -249,7 +250,7 @@ def _play(
         at = {"at": round(seconds, 9)} if simulated else {}
         event_log.emit(event, None if values is None else partial(task.read, values), **at, seconds=seconds, **what)
 
-    with deferred_sigint() as interrupt:
+    with deferred_interrupts() as interrupt:
         message_job = MessageJob(
             config, job.strategy.roles(config), task.make_trainer, task.measure, emit, config.seed,
             lambda: bool(interrupt.pressed), task.cores, keeper.save if config.saves else None, keeper.found,

@@ -14,7 +14,8 @@ from hogwild.files import to_jsonable, write_file
 from hogwild.problems.problem import RowProblem
 from hogwild.run import Run, WarmStart
 from hogwild.runtimes import Threads
-from hogwild.stopping import Budget, Interrupt, deferred_sigint
+from hogwild.signals import Interrupt, deferred_interrupts
+from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild
 from hogwild.training import thread_driver
 from hogwild.training.checkpoints import check_same
@@ -81,7 +82,7 @@ def run(train: Callable[[Job], Run], job: Job) -> Run:
     found, kept = _chosen_before(job, problem), None
     if found is None:
         part, judge = (problem, test) if test is not None else problem.split(HELD_OUT, job.options.seed)
-        with deferred_sigint() as interrupt:
+        with deferred_interrupts() as interrupt:
             search = choose_penalty(replace(job, problem=part), judge, interrupt)
         found, kept = search.chosen, search.best if search.interrupted else None
     chosen = problem.with_penalty(found.times)

@@ -28,7 +28,8 @@ from hogwild.runtimes.processes.rng_state import ROOM
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import move_to_shared_memory
 from hogwild.runtimes.processes.worker_config import CapturedSteps, SharedAverage, WorkerConfig
-from hogwild.stopping import RecordInterval, deferred_sigint
+from hogwild.signals import deferred_interrupts
+from hogwild.stopping import RecordInterval
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.checkpoints import Checkpoints
 from hogwild.training.ddp_supervisor import TorchrunSupervisor, check_synchronous, rendezvous, torchrun_rank
@@ -117,7 +118,7 @@ def run(job: Job) -> Run:
     ])  # fmt: skip
     counters = SharedCounters(workers)
     try:
-        with rendezvous(strategy, runtime, rank) as ddp, deferred_sigint() as interrupt:
+        with rendezvous(strategy, runtime, rank) as ddp, deferred_interrupts() as interrupt:
             work = WorkerConfig(
                 problem, optimiser, rate, budget.epochs, seed, workers, runtime.threads_for(workers),
                 access, replicas or None, mean, labels, random, resume, ddp, steps=steps, delay=runtime.delay,

@@ -18,7 +18,8 @@ from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import SharedTensors, return_freed_memory
 from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 from hogwild.runtimes.processes.write_policies import average_tensors
-from hogwild.stopping import Budget, Interrupt
+from hogwild.signals import Interrupt
+from hogwild.stopping import Budget
 from hogwild.training import module_checkpoints
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.epoch_recorder import EpochRecorder

@@ -16,7 +16,8 @@ from hogwild.run import Run, WarmStart
 from hogwild.runtimes.shared_memory.conflict_monitor import ConflictMonitor
 from hogwild.runtimes.shared_memory.threads import Session
 from hogwild.schedules import with_step, with_total
-from hogwild.stopping import Budget, DivergenceGuard, RecordInterval, deferred_sigint
+from hogwild.signals import deferred_interrupts
+from hogwild.stopping import Budget, DivergenceGuard, RecordInterval
 from hogwild.strategies.strategy import Strategy
 from hogwild.training.job import (
     Job,
@@ -99,7 +100,7 @@ def run(job: Job) -> Run:
             event_log.emit("resumed", epoch=0, chunk=0, message="there is no checkpoint yet: from the beginning")
         session.enable_replicas()
         event_log.emit("training", loss=at_start)
-        with deferred_sigint() as loop.interrupt:
+        with deferred_interrupts() as loop.interrupt:
             values = loop.run()
     finally:
         session.close()

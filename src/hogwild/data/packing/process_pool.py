@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hogwild.errors import WorkerError
+from hogwild.signals import leave_signals_to_parent
 
 _BOOT = "import sys; sys.path[:] = {path!r}; from hogwild.data.packing.process_pool import serve; serve()"
 
@@ -80,7 +80,7 @@ class ProcessPool:
 
 def serve() -> None:
     """Call functions until the input ends. What they print goes to the standard error."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the program, and it ends its processes.
+    leave_signals_to_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hogwild.runtimes.processes.shared_memory import SharedBlock
+from hogwild.signals import leave_signals_to_parent
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -25,8 +25,7 @@ def main(given: dict[str, Any], files: list[int]) -> None:
     status is 0 after the task, 1 after an exception, and 3 if the parent has terminated.
     """
     parent_pipe, reports, orders, *blocks = files
-    # Ctrl-C sends SIGINT to all processes of the terminal; the parent decides how to react.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_parent()
     threading.Thread(target=_exit_when_closed, args=(parent_pipe,), daemon=True).start()
     _end_forks_with_this_process([reports, orders])
     out = os.fdopen(reports, "w", buffering=1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import time
 from typing import Any
 
 from hogwild.errors import WorkerError
+from hogwild.signals import leave_signals_to_parent
 
 BOOT = (
     "import json, sys; given = json.loads(sys.argv[1]); sys.path[:] = given['path']; "
@@ -126,7 +126,7 @@ def fork_server() -> ForkServer:
 
 def serve(number: int) -> None:
     """Load the modules that workers need, and answer requests until the calling program closes its socket."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_parent()
     connection = socket.socket(fileno=number)
     _load()
     while True:

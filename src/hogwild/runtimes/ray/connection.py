@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from hogwild.errors import MissingExtraError, ParameterError, WorkerError
 from hogwild.machine import usable_cores
 from hogwild.messaging.job import MessageJob
 from hogwild.runtimes.ray.preflight import preflight
+from hogwild.signals import has_own_handler
 
 
 def put_job(ray: ModuleType, job: MessageJob) -> tuple[Any, Any]:
@@ -121,7 +123,8 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
         if refusal:
             raise WorkerError(refusal)
     try:
-        ray.init(named, **options)
+        with _no_handler_of_ray():
+            ray.init(named, **options)
     except Exception as error:  # Ray raises no narrower type when a Ray node starts too slowly
         ray.shutdown()
         where = "cannot be started here" if named == OWN else f"at {named!r} cannot be used"
@@ -130,6 +133,22 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _no_handler_of_ray() -> Iterator[None]:
+    """Keep Ray from handling SIGTERM within the block, if a command does: Ray would end the process without a model."""
+    if not has_own_handler(signal.SIGTERM):
+        yield
+        return
+    from ray._private import utils
+
+    given = utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda handler: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = given
 
 
 def checked(address: str) -> str:
