@@ -66,7 +66,6 @@ NAMES = tuple(commands(Path(), Path()))
 
 @pytest.mark.parametrize("name", NAMES)
 def test_signals_at_random_moments(name: str, given: Path, tmp_path: Path) -> None:
-    print("seed", SEED)
     dice = random.Random(f"{SEED} {name}")
     for _ in range(MOMENTS):
         number, group = dice.choice([signal.SIGTERM, signal.SIGHUP, signal.SIGINT]), dice.random() < 0.3
@@ -81,7 +80,7 @@ def test_signals_at_random_moments(name: str, given: Path, tmp_path: Path) -> No
         started = time.monotonic()
         code, _, err = ended(process, GRACE_SECONDS)
         seconds = time.monotonic() - started
-        assert code in (0, 128 + number, -number), (number, wait, code, err)
+        assert code in (0, 128 + number, -number), f"seed {SEED}: {number} after {wait:.3f} s gave {code}: {err}"
         assert seconds < GRACE_SECONDS
         assert load(model).weights.any() if "processes" not in name else model.exists()
         assert leftovers(tmp_path) == []
