@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from hogwild.cli import console
 from hogwild.cli.console import InterruptedRunError
+from hogwild.cli.streams import open_streams
 from hogwild.signals import terminations
 
 COMMANDS = (
@@ -101,11 +102,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0: success. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C. 143: by SIGTERM. 129: by
-    SIGHUP.
+    SIGHUP. 141: the reader of stdout has left (:mod:`hogwild.cli.streams`).
 
     >>> main(["generate", "no-such-kind"])
     2
     """
+    if arguments is None:
+        open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     with terminations() as termination:
         code = _run(words)

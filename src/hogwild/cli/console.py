@@ -7,7 +7,6 @@ go to stdout. Progress, warnings and errors go to stderr in both cases.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout
 from hogwild.errors import HogwildError, ParameterError
 from hogwild.files import check_writable, to_jsonable
 
@@ -130,16 +130,20 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Print an error in one line on stderr, and return the exit code of the command."""
-    if isinstance(error, BrokenPipeError) and error.filename is None:
-        _detach_stdout()
-        return 1
+    if isinstance(error, ReaderGoneError):
+        discard_stdout()
+        return BROKEN_PIPE_EXIT_CODE
     if debug:
         traceback.print_exception(error)
     message, code = explain(error), exit_code(error)
     _print_line(_console(stderr=True), "error: ", "bold red", message)
-    if as_json:
-        kind = "KeyboardInterrupt" if isinstance(error, InterruptedRunError) else type(error).__name__
-        print_json({"error": message, "kind": kind})
+    kind = "KeyboardInterrupt" if isinstance(error, InterruptedRunError) else type(error).__name__
+    try:
+        if as_json and not (isinstance(error, OSError) and error.filename == STDOUT):
+            print_json({"error": message, "kind": kind})
+        sys.stdout.flush()
+    except (ReaderGoneError, OSError):  # The error that is reported is the first one.
+        discard_stdout()
     return code
 
 
@@ -180,21 +184,13 @@ def _explain_usage(error: Any) -> str:
 
 
 def _console(stderr: bool = False) -> Console:
-    """Make a console that prints brackets and colons in file names verbatim."""
-    from rich.console import Console
+    """Make a console that prints brackets and colons in file names verbatim, and escapes control characters."""
+    from hogwild.cli.safe_console import SafeConsole
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def _print_line(console: Console, start: str, style: str, message: str) -> None:
     from rich.text import Text
 
     console.print(Text.assemble((start, style), message), soft_wrap=True)
-
-
-def _detach_stdout() -> None:
-    """Redirect stdout to the null device after its reader has closed it, so that the last flush cannot fail."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
