@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path("/")
+MOST_WORKERS = 4096  # Threads, processes or actors of one run: more would take minutes to start, and gigabytes.
+MOST_SIMULATED_WORKERS = 100_000  # Workers of one simulated run, which take some kilobytes each.
 
 # LLVM's names of the vector instruction sets that are reported.
 VECTOR_SETS = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "neon", "sve", "sve2", "rvv")

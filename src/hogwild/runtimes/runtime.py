@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from hogwild.delays import NONE, DelayOption, DelayStream, delayed_workers
 from hogwild.errors import ParameterError
+from hogwild.machine import MOST_SIMULATED_WORKERS, MOST_WORKERS, usable_cores
 from hogwild.messaging.job import MessageJob, Outcome
+from hogwild.registry import invalid_parameter
 from hogwild.runtimes.messaging.injected_faults import Fault
 
 
@@ -94,12 +96,22 @@ class Runtime:
         return 1
 
     @property
+    def most_workers(self) -> int:
+        """The most workers of a run: beyond it, starting them and waiting for them takes all the time."""
+        if self.simulated_time:
+            return MOST_SIMULATED_WORKERS
+        return MOST_WORKERS if self.passes_messages else min(MOST_WORKERS, max(128, 32 * usable_cores()))
+
+    @property
     def mentioned_workers(self) -> set[int]:
         """Numbers of the workers that the options mention."""
         return {*self.join_times, *delayed_workers(self.delay)}
 
     def check_workers(self, workers: int) -> None:
-        """Check that the options mention only workers of the run; raise ``ParameterError`` otherwise."""
+        """Check the number of workers, and that options mention no others; raise ``ParameterError`` otherwise."""
+        if workers > self.most_workers:
+            on = "in a simulated run" if self.simulated_time else "on this machine"
+            raise invalid_parameter("workers", f"at most {self.most_workers:,} {on}", workers)
         if any(number >= workers for number in self.mentioned_workers):
             there = "is one worker, number 0" if workers == 1 else f"are workers 0 to {workers - 1}"
             wrong = max(self.mentioned_workers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hogwild.errors import ParameterError
+from hogwild.machine import MOST_WORKERS
 from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import synchronous_server_roles
@@ -58,7 +59,7 @@ class Hogwild(Strategy):
     shares_memory = True
 
     def __post_init__(self) -> None:
-        check_workers(self.workers)
+        check_workers(self.workers, MOST_WORKERS)
         number = isinstance(self.buffer, int) and not isinstance(self.buffer, bool) and self.buffer >= 0
         if not number and self.buffer != "auto":
             raise invalid_parameter("buffer", "a number of rows, or 'auto'", self.buffer)
@@ -92,7 +93,7 @@ class Locked(Strategy):
     shares_memory = True
 
     def __post_init__(self) -> None:
-        check_workers(self.workers)
+        check_workers(self.workers, MOST_WORKERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class RoundRobin(Strategy):
     shares_memory = True
 
     def __post_init__(self) -> None:
-        check_workers(self.workers)
+        check_workers(self.workers, MOST_WORKERS)
 
 
 @dataclass(frozen=True, slots=True)

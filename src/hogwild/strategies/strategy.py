@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hogwild.errors import ParameterError
-from hogwild.machine import usable_cores
+from hogwild.machine import MOST_SIMULATED_WORKERS, usable_cores
 from hogwild.messaging.compiled_job import PlainServer
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.node import Role
@@ -185,10 +185,12 @@ class Strategy:
         return (workers or self.workers or 1) * batch if self.averages else batch
 
 
-def check_workers(workers: int | None) -> None:
-    """Raise :class:`ParameterError` unless ``workers`` is a positive integer or None."""
+def check_workers(workers: int | None, most: int = MOST_SIMULATED_WORKERS) -> None:
+    """Raise :class:`ParameterError` unless ``workers`` is None or a positive integer up to ``most``."""
     if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
         raise invalid_parameter("workers", "a positive integer, or None for one per core", workers)
+    if workers is not None and workers > most:
+        raise invalid_parameter("workers", f"at most {most:,}", workers)
 
 
 def check_count(name: str, value: int) -> None:

@@ -31,7 +31,7 @@ from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import row_keys
 from hogwild.errors import ParameterError
 from hogwild.files import new_folder
-from hogwild.machine import available_bytes
+from hogwild.machine import MOST_WORKERS, available_bytes
 from hogwild.registry import invalid_parameter
 
 
@@ -106,6 +106,8 @@ def pack(
     for name, number in (("shards", shards), ("workers", workers)):
         if number < 1:
             raise invalid_parameter(name, "a number of at least 1", number)
+    if workers > MOST_WORKERS:
+        raise invalid_parameter("workers", f"at most {MOST_WORKERS:,}", workers)
     if readers is not None and workers > 1:
         raise ParameterError("Formats of your own are packed by one process: leave out 'workers'.")
     paths = [Path(source) for source in sources]

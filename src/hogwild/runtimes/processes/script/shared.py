@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from hogwild.errors import ParameterError
-from hogwild.machine import usable_cores
+from hogwild.machine import MOST_WORKERS, usable_cores
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.processes import Processes
 from hogwild.runtimes.processes import shared_counters as at
@@ -114,7 +114,7 @@ def shared(
         raise invalid_parameter("runtime", "Processes(...)", runtime)
     if runtime is not None and runtime.delays_workers:
         raise ParameterError("In a loop of your own, wait where you want the delay: leave out 'delay' of Processes().")
-    check_workers(workers)
+    check_workers(workers, MOST_WORKERS)
     return Shared(net, optimizer, workers, runtime or Processes(), seed, keep)
 
 
