@@ -77,7 +77,7 @@ def test_tensorboard_reads_its_files(tmp_path: Path) -> None:
 
 
 def test_tensorboard_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.record_writer", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'hogwild\[tensorboard\]'"):
         TensorBoard(tmp_path)
 

@@ -106,11 +106,14 @@ def appending(path: str | Path) -> TextIO:
     ...     file.write("nothing is kept")
     15
     """
+    return io.TextIOWrapper(appending_bytes(path), "utf-8", write_through=True)
+
+
+def appending_bytes(path: str | Path) -> BinaryIO:
+    """Open a file to append bytes to, as :func:`appending` does for text."""
     where = destination_of(path)
     with errors_name(path):
-        if where.stream:
-            return io.TextIOWrapper(where.open(), "utf-8", write_through=True)
-        return where.target.open("a", encoding="utf-8")
+        return where.open() if where.stream else where.target.open("ab")
 
 
 def check_writable(path: str | Path) -> None:
@@ -145,6 +148,30 @@ def try_folder(folder: Path, path: str | Path) -> None:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def check_appendable(path: str | Path) -> None:
+    """Raise ``ParameterError`` if nothing could be appended to a file, whose folder is created if necessary."""
+    check_folder(Path(path).parent)
+    check_writable(path)
+    if Path(path).exists() and not os.access(path, os.W_OK):
+        raise ParameterError(f"{path}: it may not be written to. Check its permissions.")
+
+
+def check_folder(folder: str | Path) -> None:
+    """Create a folder if necessary, and raise ``ParameterError`` if nothing can be written to it.
+
+    >>> check_folder("/dev/null")
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: /dev/null: this is not a folder. Remove it, or choose another name.
+    """
+    folder_target(folder)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"{folder}: the folder cannot be made ({error.strerror}).") from None
+    try_folder(Path(folder), folder)
 
 
 def check_free(path: str | Path, overwrite: bool) -> None:
@@ -284,8 +311,10 @@ def _take_place(partial: Path, path: Path) -> None:
     except BaseException:
         aside.rename(path)
         raise
-    flush_folder(path.parent)
-    shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
+    try:
+        flush_folder(path.parent)
+    finally:
+        shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
 
 
 def _is_orphan(path: Path) -> bool:

@@ -428,7 +428,7 @@ def test_a_packed_folder_and_a_file_train_alike(
 def test_a_missing_extra_leaves_the_terminal_as_it_was(
     files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.record_writer", None)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert main(["train", files["classes"], *FAST, "--tensorboard", str(tmp_path)]) == 1

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import socket
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hogwild.destination import errors_name
 from hogwild.errors import MissingExtraError
 from hogwild.events import EVENTS, Event
-from hogwild.files import appending, to_jsonable
+from hogwild.files import appending, appending_bytes, to_jsonable
+
+_WRITERS = itertools.count()  # numbers of the writers of this process, for names of their own
 
 
 class JsonLines:
@@ -68,10 +75,22 @@ class TensorBoard:
     def __init__(self, folder: str | Path) -> None:
         try:
             from tensorboard.compat.proto import event_pb2, summary_pb2
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+            from tensorboard.summary.writer.record_writer import RecordWriter
         except ImportError:
             raise MissingExtraError("The TensorBoard callback", "tensorboard", "tensorboard") from None
-        self._event, self._summary, self._writer = event_pb2.Event, summary_pb2.Summary, EventFileWriter(str(folder))
+        self._event, self._summary = event_pb2.Event, summary_pb2.Summary
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        # The name is the one that TensorBoard looks for: time, machine, process and a number of the writer.
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_WRITERS)}"
+        self._path = Path(folder, name)
+        # TensorBoard's own writer writes in a thread, which prints its errors as tracebacks.
+        self._writer = RecordWriter(appending_bytes(self._path))
+        try:
+            self._write(file_version="brain.Event:2")
+        except OSError:
+            with suppress(OSError):
+                self._writer.close()
+            raise
 
     def __call__(self, event: Event) -> None:
         if event["event"] != "epoch":
@@ -80,8 +99,14 @@ class TensorBoard:
             name: value for name, value in event.items() if isinstance(value, float) and name not in ("at", "seconds")
         }
         values = [self._summary.Value(tag=name, simple_value=value) for name, value in figures.items()]
-        self._writer.add_event(self._event(step=event["updates"], summary=self._summary(value=values)))
+        self._write(step=event["updates"], summary=self._summary(value=values))
 
     def close(self) -> None:
-        """Write all figures that are still in memory, and close the file."""
-        self._writer.close()
+        """Close the file."""
+        with errors_name(self._path):
+            self._writer.close()
+
+    def _write(self, **content: Any) -> None:
+        with errors_name(self._path):
+            self._writer.write(self._event(wall_time=time.time(), **content).SerializeToString())
+            self._writer.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,8 +97,8 @@ class Output:
         return Progress(*columns, console=self.messages, transient=True, disable=not self.messages.is_terminal)
 
 
-def check_out(out: Path | None, option: str = "--out") -> None:
-    """Raise an error for a file that could not be written, before any work is done for it.
+def check_out(out: Path | None, option: str = "--out", check: Callable[[Path], None] = check_writable) -> None:
+    """Raise an error for a file or folder that could not be written, before any work is done for it.
 
     >>> check_out(Path("no-such-folder/model"))
     Traceback (most recent call last):
@@ -107,7 +107,7 @@ def check_out(out: Path | None, option: str = "--out") -> None:
     """
     try:
         if out is not None:
-            check_writable(out)
+            check(out)
     except ParameterError as error:
         raise ParameterError(f"{option} {error}") from None
 

@@ -22,11 +22,13 @@ from hogwild.cli.problems import named as problem_named
 from hogwild.cli.problems.adapter import Source
 from hogwild.cli.run_summary import message_summary, picture_of, record_of
 from hogwild.errors import ParameterError
+from hogwild.files import check_appendable, check_folder
 from hogwild.registry import kebab
 
 if TYPE_CHECKING:
     from hogwild.events import Callback, Event
     from hogwild.strategies import Hogwild, Strategy
+    from hogwild.training.checkpoints import Checkpoints
 
 _HOW, _WHEN, _KEEP = "How", "When to stop", "What is kept"
 
@@ -238,12 +240,12 @@ def train(
     by_processes = kind.processes and runtime is None and strategy_.shares_memory
     runtime_ = make_runtime("processes" if by_processes else runtime, strategy_, runtime_options, communication)
     budget = Budget(epochs, seconds, target, patience, tolerance, window=window)
-    checkpoints = _checkpoint_folder(checkpoint, resume)
+    points = _checkpoint_folder(checkpoint, resume)
     if test is not None and holdout is not None:
         raise ParameterError("Held-out data comes from --test or from --holdout, not from both.")
     if patience and test is None and holdout is None:
         raise ParameterError("--patience counts epochs without a better held-out loss: give --test or --holdout.")
-    if checkpoint_seconds is not None and checkpoints is None:
+    if checkpoint_seconds is not None and points is None:
         raise ParameterError("--checkpoint-seconds needs a folder for checkpoints: add --checkpoint DIR.")
     if folder is not None and resume is None and (folder / RECORD).exists():
         raise ParameterError(
@@ -254,6 +256,10 @@ def train(
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
     check_out(out)
     check_out(save_config, "--save-config")
+    check_out(log, "--log", check_appendable)
+    check_out(folder, "--folder", check_folder)
+    check_out(tensorboard, "--tensorboard", check_folder)
+    checkpoints = _held(points, checkpoint_seconds, context)
     rule_name = rule or kind.usual_rule
     rule_ = None if rule_name is None else kind.rule(rule_name)
     if save_config is not None:
@@ -262,7 +268,6 @@ def train(
     opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
     training, held_out = opened.training, opened.held_out
     load_seconds = time.perf_counter() - started
-    from hogwild.training.checkpoints import Checkpoints
     from hogwild.training.minimise import minimise
 
     made = kind.problem(training, asked, seed)
@@ -280,7 +285,7 @@ def train(
             average=average,
             seed=seed,
             callbacks=[*_callbacks(screen, watch, log, tensorboard, closing), *_configuration_writer(context, folder)],
-            checkpoint=None if checkpoints is None else Checkpoints(checkpoints, checkpoint_seconds),
+            checkpoint=checkpoints,
             resume=resume is not None,
             count_conflicts=count_conflicts,
             folder=folder,
@@ -343,6 +348,17 @@ def _checkpoint_folder(checkpoint: Path | None, resume: Path | None) -> Path | N
             "--checkpoint and --resume name different folders. A run goes on in the folder it resumes."
         )
     return resume or checkpoint
+
+
+def _held(folder: Path | None, seconds: float | None, context: typer.Context) -> Checkpoints | None:
+    """Return the checkpoints in a folder, which no other run writes to until this command ends."""
+    if folder is None:
+        return None
+    from hogwild.training.checkpoints import Checkpoints
+
+    found = Checkpoints(folder, seconds)
+    context.with_resource(found.held())
+    return found
 
 
 def _configuration_writer(context: typer.Context, folder: Path | None) -> list[Callback]:

@@ -7,7 +7,8 @@ This is the format of runs on threads. :mod:`hogwild.training.module_checkpoints
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.errors import CheckpointError
+from hogwild.folder_lock import folder_lock
 from hogwild.iterate_average import IterateAverage
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.state_copy import HostCopy, StateCopy
@@ -144,11 +146,33 @@ class Checkpoints:
     _last: float = field(default_factory=time.monotonic, repr=False)
     # Whether files that were read or written through this object are intact, by their names.
     _intact: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
+    _held: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.folder = Path(self.folder)
         if self.seconds is not None and not self.seconds > 0:
             raise invalid_parameter("seconds", "a positive number", self.seconds)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock of the folder within the block, so that no other run writes to it.
+
+        Raises
+        ------
+        CheckpointError
+            If another run holds the lock.
+        ParameterError
+            If nothing can be written to the folder.
+        """
+        if self._held:
+            yield
+            return
+        with folder_lock(self.folder):
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False
 
     @property
     def due(self) -> bool:

@@ -227,4 +227,21 @@ def driver_for(job: Job) -> Callable[[Job], Run]:
     if job.problem.searches_penalty:
         search = importlib.import_module("hogwild.training.penalty_search")
         run = partial(cast(Callable[[Callable[[Job], Run], Job], Run], search.run), run)
-    return run if job.options.folder is None else partial(recorded, run)
+    if job.options.folder is not None:
+        run = partial(recorded, run)
+    return run if job.checkpoints is None else partial(_alone, run)
+
+
+def _alone(run: Callable[[Job], Run], job: Job) -> Run:
+    """Run a job while no other run writes to the folder of its checkpoints.
+
+    Of the workers that a launcher such as torchrun has started, only rank 0 writes to it.
+    """
+    if job.problem.terms == "batches" and not job.runtime.passes_messages:
+        from hogwild.training.ddp_supervisor import torchrun_rank  # which needs PyTorch
+
+        if (torchrun_rank(job.strategy) or (0, 1))[0] > 0:
+            return run(job)
+    assert job.checkpoints is not None
+    with job.checkpoints.held():
+        return run(job)

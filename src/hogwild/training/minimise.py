@@ -108,6 +108,8 @@ def minimise(
         If the parts cannot work together, before any data is read.
     DivergedError
         If the loss diverges again after five halvings of the step size.
+    CheckpointError
+        If a checkpoint cannot be read, belongs to another run, or if another run writes to the folder.
 
     Examples
     --------

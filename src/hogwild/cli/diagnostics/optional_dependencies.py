@@ -40,7 +40,7 @@ class Extra:
 
 EXTRAS = (
     Extra("parquet", "reading Parquet files", ("pyarrow",), ("pyarrow.parquet",)),
-    Extra("tensorboard", "curves in TensorBoard", ("tensorboard",), ("tensorboard.summary.writer.event_file_writer",)),
+    Extra("tensorboard", "curves in TensorBoard", ("tensorboard",), ("tensorboard.summary.writer.record_writer",)),
     Extra("torch", "training PyTorch modules", ("torch",), ("torch",), _TORCH),
     Extra("ray", "training on a cluster", ("ray",), ("ray",)),
     Extra("cuda", "training on a GPU", ("numba-cuda",), ("numba_cuda",), _CUDA),

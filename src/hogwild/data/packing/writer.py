@@ -59,8 +59,9 @@ class Buckets:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.close()
+        with ExitStack() as closing:  # which closes all files, also if one of them fails
+            for file in self._files.values():
+                closing.callback(file.close)
 
     def add(self, rows: CSRRows, keys: Array) -> None:
         """Append each row to the bucket of its key."""
