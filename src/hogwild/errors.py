@@ -22,6 +22,19 @@ class HogwildError(Exception):
     """Base class of all errors that this package raises."""
 
 
+LONGEST_MESSAGE = 2000  # Characters of a description: input may be quoted in it.
+
+
+def shortened(text: str) -> str:
+    """Return a text, without its middle if it is long.
+
+    >>> shortened("a" * 3000)[995:1010]
+    'aaaaa ... aaaaa'
+    """
+    half = LONGEST_MESSAGE // 2
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
+
+
 class DataError(HogwildError, ValueError):
     """Error of damaged input, or of input in the wrong form.
 
@@ -67,6 +80,7 @@ class DataError(HogwildError, ValueError):
             "" if column is None else f"column {column:,}" if isinstance(column, int) else f"column {column!r}",
         ]
         where = ", ".join(place for place in places if place)
+        what = shortened(what)
         super().__init__((f"{where}: " if where else "") + what.rstrip(".") + "." + (f" {remedy}" if remedy else ""))
 
 

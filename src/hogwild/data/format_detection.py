@@ -82,5 +82,5 @@ def _first_line(path: Path, first: bytes) -> bytes:
             text: bytes = file.read(_SNIFFED)
     except (OSError, EOFError, zlib.error):
         return b""  # The archive is damaged, and the reader raises the error that tells how.
-    lines = (line.strip() for line in text.split(b"\n"))
+    lines = (line.strip() for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
     return next((line for line in lines if line and not line.startswith(b"#")), b"")

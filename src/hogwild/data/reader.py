@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout, compact
+from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ReadOptions:
     # Column of each pair (field, feature) of libffm files. None means columns in the order of first occurrence.
     table: FieldVocabulary | None = None
     unlabelled: bool = False  # Whether rows without a label are accepted, for prediction. Their label is 0.
+    limits: TextLimits = field(default_factory=TextLimits)  # Longest line, and most bytes of a compressed file.
 
 
 @dataclass(frozen=True, slots=True)

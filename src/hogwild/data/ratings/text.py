@@ -12,6 +12,7 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.readers.line_segments import NEWLINE, Segment, newlines, segments
+from hogwild.data.readers.long_number import to_float
 from hogwild.errors import DataError
 from hogwild.jit import compiled
 from hogwild.registry import quoted_list
@@ -46,7 +47,10 @@ class Dialect:
     def fields(self, line: str) -> list[str]:
         """Split a line into the texts of its columns."""
         if '"' in line and len(self.separator) == 1:
-            return next(csv.reader([line], delimiter=self.separator))
+            try:
+                return next(csv.reader([line], delimiter=self.separator))
+            except csv.Error:  # A quoted text is longer than the module reads.
+                pass
         return line.split(self.separator)
 
 
@@ -193,7 +197,7 @@ def _numbers_if_all(names: list[str]) -> Array | list[str]:
 
 def _number(text: str, path: Path, line: int, place: int) -> float:
     try:
-        number = float(text)
+        number = to_float(text.strip().encode())
     except ValueError:
         number = float("nan")
     if not np.isfinite(number):

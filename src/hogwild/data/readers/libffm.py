@@ -18,7 +18,8 @@ from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.field_vocabulary import MISSING, FieldVocabulary, column_of, key
 from hogwild.data.hashing import merge_duplicates
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
-from hogwild.data.readers.line_segments import Segment, excerpt, place, segments
+from hogwild.data.readers.line_segments import Segment, excerpt, field_end, place, segments
+from hogwild.data.readers.long_number import to_float
 from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, byte, digits, number
 from hogwild.data.readers.svmlight_parser import blanks, ends, label_at
 from hogwild.errors import DataError
@@ -125,7 +126,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
             remedy="Train on the file itself, without packing it.",
         )
     empty = True
-    for segment in segments(path, min(piece_bytes, _SEGMENT_BYTES)):
+    for segment in segments(path, min(piece_bytes, _SEGMENT_BYTES), limits=reading.limits):
         rows = _rows(path, reading, reading.table, segment)
         if len(rows):
             yield rows
@@ -166,7 +167,7 @@ def _rows(path: Path, reading: ReadOptions, table: FieldVocabulary, segment: Seg
 def _convert_inexact(segment: Segment, labels: Array, values: Array, inexact: Array) -> Iterator[tuple[int, int]]:
     """Convert the numbers that the compiled parser cannot convert, and yield those that are too large."""
     for start, stop, slot in inexact.tolist():
-        number = float(segment.bytes[start:stop].tobytes())
+        number = to_float(segment.bytes[start:stop].tobytes())
         if slot < 0:
             labels[-1 - slot] = number
             if isinf(number):
@@ -179,9 +180,7 @@ def _convert_inexact(segment: Segment, labels: Array, values: Array, inexact: Ar
 
 def _failure(path: Path, segment: Segment, offset: int, problem: int) -> DataError:
     """Return the error for the text at ``offset``."""
-    stop = offset
-    while segment.bytes[stop] not in b" \t\r\n#":
-        stop += 1
+    stop = field_end(segment, offset)
     what, remedy = _words(segment.bytes[offset:stop].tobytes(), problem)
     line, column = place(segment, offset)
     shown = what.replace("{field}", excerpt(segment, offset, stop))

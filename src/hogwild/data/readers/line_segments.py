@@ -23,9 +23,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError
 
 NEWLINE = 10
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")  # Marks of UTF-16, and of UTF-32 in the order of this machine.
+LONGEST_FIELD_BYTES = 4096  # Bytes of a field that a message looks at.
 _BLOCK = 1 << 18  # Bytes that are processed at a time: few calls, and a block fits into the cache.
 
 
@@ -40,12 +44,15 @@ class Segment:
     first_line: int  # Number of the first line in the file, counted from 1.
 
 
-def segments(path: Path, segment_bytes: int, extent: tuple[int, int] | None = None) -> Iterator[Segment]:
+def segments(
+    path: Path, segment_bytes: int, extent: tuple[int, int] | None = None, limits: TextLimits | None = None
+) -> Iterator[Segment]:
     r"""Yield a file in order, in segments of whole lines of about ``segment_bytes`` bytes each.
 
-    A line longer than that makes a longer segment. Gzip and bzip2 files are recognised by their first bytes and
-    unpacked. With an extent, only the lines of a plain file that start in these bytes are read, and lines are counted
-    from the first of them (:func:`lines_of_whole_file`).
+    A line longer than that makes a longer segment, up to the limits. A byte-order mark at the start of the file is
+    skipped. Gzip and bzip2 files are recognised by their first bytes and unpacked. With an extent, only the lines of a
+    plain file that start in these bytes are read, and lines are counted from the first of them
+    (:func:`lines_of_whole_file`).
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -53,10 +60,13 @@ def segments(path: Path, segment_bytes: int, extent: tuple[int, int] | None = No
     ...     [(bytes(s.bytes), s.first_line) for s in segments(Path(folder, "a.txt"), 8)]
     [(b'1 2:3\n', 1), (b'0 1:1\n1\n', 2)]
     """
-    line, empty = 1, True
+    line, empty, limits = 1, True, limits or TextLimits()
     try:
         with path.open("rb") as file:
-            for text in _lines(path, file, max(1, segment_bytes), extent):
+            for text in _lines(path, file, max(1, min(segment_bytes, limits.longest_line)), extent, limits):
+                # A segment that is longer than asked for is one line.
+                if len(text) > limits.longest_line + 1:
+                    limits.check_line(path, line, len(text) - 1)
                 text.flags.writeable = False  # parsers are compiled for read-only bytes alone
                 yield Segment(text, line)
                 # Newlines are counted after the consumer has parsed the segment, so that its threads share the page
@@ -127,11 +137,31 @@ def place(segment: Segment, offset: int) -> tuple[int, int]:
     (8, 3)
     """
     before = segment.bytes[:offset]
-    start = offset
-    while start > 0 and before[start - 1] != NEWLINE:
-        start -= 1
-    column = len(before[start:].tobytes().decode("utf-8", "replace")) + 1
+    start = line_start(segment, offset)
+    if offset - start < _BLOCK:
+        column = len(before[start:].tobytes().decode("utf-8", "replace")) + 1
+    else:  # Every character has one byte that does not continue another.
+        blocks = (before[at : at + _BLOCK] for at in range(start, offset, _BLOCK))
+        column = sum(int(np.count_nonzero(block & 0xC0 != 0x80)) for block in blocks) + 1
     return segment.first_line + newlines(before[:start]), column
+
+
+def line_start(segment: Segment, offset: int) -> int:
+    """Return the start of the line that has the byte at an offset."""
+    while offset > 0:
+        block = max(0, offset - _BLOCK)
+        found = np.flatnonzero(segment.bytes[block:offset] == NEWLINE)
+        if found.size:
+            return block + int(found[-1]) + 1
+        offset = block
+    return 0
+
+
+def field_end(segment: Segment, offset: int) -> int:
+    """Return the end of the field at an offset, for a message, which looks at no more than its first bytes."""
+    text = segment.bytes[offset : offset + LONGEST_FIELD_BYTES + 1].tobytes()
+    ends = [at for at in map(text.find, (b" ", b"\t", b"\r", b"\n", b"#")) if at >= 0]
+    return offset + min(ends, default=len(text))
 
 
 def excerpt(segment: Segment, start: int, stop: int, longest: int = 40) -> str:
@@ -155,18 +185,30 @@ def _line_start(text: NDArray[np.uint8], at: int) -> int:
     return len(text)
 
 
-def _lines(path: Path, file: BufferedReader, size: int, extent: tuple[int, int] | None) -> Iterator[NDArray[np.uint8]]:
+def _lines(
+    path: Path, file: BufferedReader, size: int, extent: tuple[int, int] | None, limits: TextLimits
+) -> Iterator[NDArray[np.uint8]]:
     if extent is not None:
-        return _mapped(file, size, extent)
+        return _mapped(path, file, size, limits, extent)
     compression = _compression(path, file)
     if compression is not None:
-        return _joined(_unpacked(path, file, compression), size)
+        return _joined(path, _unpacked(path, file, compression, limits), size, limits)
     if stat.S_ISREG(path.stat().st_mode):
-        return _mapped(file, size)
-    return _joined(iter(lambda: file.read(_BLOCK), b""), size)  # The file is a pipe, which cannot be memory-mapped.
+        return _mapped(path, file, size, limits)
+    # The file is a pipe, which cannot be memory-mapped.
+    return _joined(path, iter(lambda: file.read(_BLOCK), b""), size, limits)
 
 
-def _mapped(file: BufferedReader, size: int, extent: tuple[int, int] | None = None) -> Iterator[NDArray[np.uint8]]:
+def _mark_bytes(path: Path, first: bytes) -> int:
+    """Return the length of the byte-order mark in the first bytes of a text, which is 0 without one."""
+    if first.startswith(_WIDE_MARKS):
+        raise DataError("the text is in UTF-16 or UTF-32", path=path, line=1, remedy="Save it as UTF-8.")
+    return len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
+
+
+def _mapped(
+    path: Path, file: BufferedReader, size: int, limits: TextLimits, extent: tuple[int, int] | None = None
+) -> Iterator[NDArray[np.uint8]]:
     length = file.seek(0, 2)
     if length == 0:
         return
@@ -174,11 +216,13 @@ def _mapped(file: BufferedReader, size: int, extent: tuple[int, int] | None = No
     text, start, end = np.frombuffer(pages, np.uint8), 0, length
     if extent is not None:
         start, end = (_line_start(text, at) for at in extent)
+    start = max(start, _mark_bytes(path, pages[: len(_BYTE_ORDER_MARK)]))
     while start < end:
         stop = min(end, start + size)
         if stop < end:
             stop = pages.rfind(b"\n", start, stop) + 1 or pages.find(b"\n", stop) + 1 or length
-        if stop == length and text[-1] != NEWLINE:
+        # A line that is too long is not copied: the caller refuses it.
+        if stop == length and text[-1] != NEWLINE and stop - start <= limits.longest_line:
             yield np.append(text[start:], np.uint8(NEWLINE))
             return
         yield text[start:stop]
@@ -194,13 +238,20 @@ def _release(pages: mmap.mmap, start: int, stop: int) -> None:
             pages.madvise(mmap.MADV_DONTNEED, first, stop - stop % mmap.PAGESIZE - first)
 
 
-def _joined(blocks: Iterator[bytes], size: int) -> Iterator[NDArray[np.uint8]]:
+def _joined(path: Path, blocks: Iterator[bytes], size: int, limits: TextLimits) -> Iterator[NDArray[np.uint8]]:
     waiting: list[bytes] = []
-    waiting_bytes = 0
+    waiting_bytes, open_bytes, lines, first = 0, 0, 1, True
     for block in blocks:
+        if first and block:
+            block = block[_mark_bytes(path, block) :]
+            first = False
         waiting.append(block)
         waiting_bytes += len(block)
-        if waiting_bytes < size or b"\n" not in block:
+        open_bytes += len(block)
+        if b"\n" in block:
+            lines, open_bytes = lines + block.count(b"\n"), len(block) - block.rfind(b"\n") - 1
+        limits.check_line(path, lines, open_bytes)
+        if waiting_bytes < size or waiting_bytes == open_bytes:
             continue
         text = b"".join(waiting)
         stop = text.rfind(b"\n") + 1
@@ -263,9 +314,15 @@ def _compression(path: Path, file: BufferedReader) -> _Compression | None:
     return None
 
 
-def _unpacked(path: Path, file: BufferedReader, compression: _Compression) -> Iterator[bytes]:
+def _unpacked(path: Path, file: BufferedReader, compression: _Compression, limits: TextLimits) -> Iterator[bytes]:
+    file_bytes, unpacked_bytes = path.stat().st_size, 0
     try:
-        yield from compression.unpack(file)
+        for block in compression.unpack(file):
+            unpacked_bytes += len(block)
+            limits.check_unpacked(path, file_bytes, unpacked_bytes)
+            yield block
+    except DataError:
+        raise
     except EOFError:
         raise DataError(f"the {compression.name} archive is truncated", path=path, remedy=_AGAIN) from None
     except (zlib.error, OSError, ValueError) as error:

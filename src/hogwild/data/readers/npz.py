@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 
@@ -56,8 +57,11 @@ def _arrays(path: Path, reading: ReadOptions) -> tuple[Any, Any, Any]:
     """Return (the matrix, its labels or None, its weights or None)."""
     try:
         with path.open("rb") as file:
+            _check_size(path, file, reading)
             arrays = _unpacked(file)
             X = _sparse(file, arrays) if "format" in arrays else arrays.get("X")
+    except DataError:
+        raise
     except FileNotFoundError:
         raise DataError("there is no such file", path=path, remedy="Check the path.") from None
     # Damaged archives and headers raise a dozen types of exceptions in zipfile, zlib, numpy and scipy.
@@ -72,6 +76,14 @@ def _arrays(path: Path, reading: ReadOptions) -> tuple[Any, Any, Any]:
         remedy = "Add an array 'y' to the file, or in Python pass the labels to hogwild.data.open."
         raise DataError("there are no labels in the file", path=path, remedy=remedy)
     return X, y, arrays.get("weights")
+
+
+def _check_size(path: Path, file: BinaryIO, reading: ReadOptions) -> None:
+    """Raise ``DataError`` if the arrays would be larger than allowed. An archive says how large, and holds no more."""
+    if is_zipfile(file):
+        with ZipFile(file) as archive:
+            reading.limits.check_unpacked(path, path.stat().st_size, sum(each.file_size for each in archive.infolist()))
+    file.seek(0)
 
 
 def _unpacked(file: BinaryIO) -> dict[str, Array]:

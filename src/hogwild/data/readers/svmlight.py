@@ -21,6 +21,7 @@ from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.reader import LARGEST_INDEX, Divided, Reader, ReadOptions
 from hogwild.data.readers import svmlight_parser as parser
 from hogwild.data.readers.line_segments import Segment, divisible_bytes, lines_of_whole_file, segments, split
+from hogwild.data.readers.long_number import to_float
 from hogwild.data.readers.svmlight_parser import failure
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
@@ -47,7 +48,7 @@ def read(
     """
     empty = True
     with ThreadPoolExecutor(usable_cores()) as pool, lines_of_whole_file(path, extent):
-        for segment in segments(path, piece_bytes // _BYTES_PER_TEXT, extent):
+        for segment in segments(path, piece_bytes // _BYTES_PER_TEXT, extent, reading.limits):
             rows = _rows(path, reading, segment, pool)
             if len(rows):
                 yield rows
@@ -139,7 +140,7 @@ def _limits(reading: ReadOptions) -> tuple[int, int, bool]:
 def _convert_inexact(segment: Segment, arrays: _Arrays, inexact: Array) -> Iterator[tuple[int, int]]:
     """Convert the numbers that the compiled parser cannot convert, and yield those that are too large."""
     for start, stop, slot in inexact.tolist():
-        number = float(segment.bytes[start:stop].tobytes())
+        number = to_float(segment.bytes[start:stop].tobytes())
         if slot < 0:
             arrays.labels[-1 - slot] = number
             if isinf(number):

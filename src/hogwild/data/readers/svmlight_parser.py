@@ -14,7 +14,7 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.reader import LARGEST_INDEX, ReadOptions
-from hogwild.data.readers.line_segments import NEWLINE, Segment, excerpt, place
+from hogwild.data.readers.line_segments import LONGEST_FIELD_BYTES, Segment, excerpt, field_end, line_start, place
 from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, byte, digits, number
 from hogwild.errors import DataError
 from hogwild.jit import compiled, compiled_part
@@ -154,7 +154,7 @@ def failure(path: Path, segment: Segment, reading: ReadOptions, offset: int, pro
     >>> print(failure(Path("a.svm"), segment, ReadOptions(), 8, INDEX))
     a.svm, line 2, column 3: the index in '-2:3' is negative. Indices are whole numbers that count from 0 or from 1.
     """
-    start, stop = _line_start(segment, offset), _field_end(segment, offset)
+    start, stop = max(line_start(segment, offset), offset - LONGEST_FIELD_BYTES), field_end(segment, offset)
     field, before = segment.bytes[offset:stop].tobytes(), segment.bytes[start:offset].tobytes()
     if b"\0" in field:
         what, remedy = "a NUL byte: this is not plain text", _TEXT
@@ -211,15 +211,3 @@ def _index(field: bytes, before: bytes, reading: ReadOptions) -> tuple[str, str]
             "Say that they count from 0: base=0, --base 0.",
         )
     return f"the index in {{field}} is beyond the {reading.features or 0:,} features expected", _MORE
-
-
-def _line_start(segment: Segment, offset: int) -> int:
-    while offset > 0 and segment.bytes[offset - 1] != NEWLINE:
-        offset -= 1
-    return offset
-
-
-def _field_end(segment: Segment, offset: int) -> int:
-    while segment.bytes[offset] not in b" \t\r\n#":
-        offset += 1
-    return offset

@@ -21,7 +21,9 @@ from hogwild.data.loader import map_in_order, reader_threads
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.readers import tfrecord_parser as parser
 from hogwild.data.readers.tfrecord_parser import masked_crc
+from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError
+from hogwild.files import format_size
 
 NAMES = tuple(np.frombuffer(name, np.uint8) for name in (b"nz_idx", b"nz_values", b"label"))
 # Bytes of memory per byte of file. An index and its value take about 7 bytes in the file and 8 in memory, and both
@@ -61,7 +63,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
     """
     offset, row = 0, 0
     # The reader holds ``reader_threads() + 2`` pieces at the same time.
-    pieces = _pieces(path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (reader_threads() + 2)))
+    pieces = _pieces(path, max(_LEAST, piece_bytes // _BYTES_PER_BYTE // (reader_threads() + 2)), reading.limits)
     for piece, (rows, used, fault) in map_in_order(partial(_parsed, reading=reading), pieces):
         if fault != parser.FINE or used < len(piece):
             raise _failure(path, fault or parser.CUT, offset + used, row + len(rows))
@@ -70,17 +72,22 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
         offset, row = offset + used, row + len(rows)
 
 
-def _pieces(path: Path, size: int) -> Iterator[bytes]:
+def _pieces(path: Path, size: int, limits: TextLimits) -> Iterator[bytes]:
     """Yield the file in pieces of whole records; the last piece contains the bytes after a damaged length."""
-    held = b""
+    held, packed_bytes, unpacked_bytes = b"", path.stat().st_size if path.exists() else 0, 0
     for block in _blocks(path, size):
         held = held + block if held else block
+        unpacked_bytes += len(block)
+        limits.check_unpacked(path, packed_bytes, unpacked_bytes)
         end, lengths_match = parser.whole(np.frombuffer(held, np.uint8))
         if not lengths_match:
             break
         if end:
             yield held[:end]
             held = held[end:]
+        elif len(held) > limits.longest_line:
+            what = f"a record is longer than {format_size(limits.longest_line)}"
+            raise DataError(what, path=path, remedy="Allow longer ones (HOGWILD_LONGEST_LINE=1GiB).")
     if held:
         yield held
 

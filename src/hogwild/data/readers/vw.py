@@ -40,6 +40,7 @@ from hogwild.data.readers.line_segments import (
     segments,
     split,
 )
+from hogwild.data.readers.long_number import to_float
 from hogwild.data.readers.vw_parser import ASIDE_COLUMNS, Aside, Problem, parse
 from hogwild.errors import DataError
 from hogwild.machine import usable_cores
@@ -85,7 +86,7 @@ def read(
     """
     features, workers, empty = columns(reading.bits), usable_cores(), True
     with ThreadPoolExecutor(workers) as pool, lines_of_whole_file(path, extent):
-        for segment in segments(path, piece_bytes // _MEMORY_PER_BYTE, extent):
+        for segment in segments(path, piece_bytes // _MEMORY_PER_BYTE, extent, reading.limits):
             stretches = [
                 _Stretch(path, segment, start, stop) for start, stop in split(segment, _parts(segment, workers))
             ]
@@ -193,7 +194,7 @@ def _number(stretch: _Stretch, what: Aside, start: int, stop: int) -> float:
     if not _NUMBER.fullmatch(token):
         remedy = "Write name=text for a text value." if what == Aside.VALUE else "Write a decimal number."
         raise stretch.error(f"the {name} {shown} is not a number", start, remedy)
-    number = float(token)
+    number = to_float(token)
     if math.isinf(number) or abs(number) >= _TOO_LARGE:
         raise stretch.error(f"the {name} {shown} is too large for 32 bits", start, "Scale it down.")
     if what == Aside.IMPORTANCE and number < 0:
