@@ -51,7 +51,7 @@ def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[st
     >>> invalid_parameter("workers", "a positive integer", -2)
     ParameterError("The 'workers' parameter must be a positive integer. Got -2 instead.")
     """
-    close = difflib.get_close_matches(str(got), list(choices), n=1)
+    close = difflib.get_close_matches(str(got), [choice for choice in choices if choice != str(got)], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return ParameterError(f"The {parameter!r} parameter must be {be}. Got {got!r} instead.{hint}")
 

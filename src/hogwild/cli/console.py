@@ -171,7 +171,8 @@ def explain(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, HogwildError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
-        return "There is not enough memory. Pack the data with 'hogwild pack' and use the packed folder instead."
+        what = f"There is not enough memory{f' ({error})' if str(error) else ''}."
+        return f"{what} Use fewer features, factors or workers; large files can be packed ('hogwild pack')."
     if isinstance(error, (HogwildError, InterruptedRunError, KeyboardInterrupt, OSError)):
         return str(error) or "interrupted"
     return f"{type(error).__name__}: {error}. This should not happen; --debug shows where it did."

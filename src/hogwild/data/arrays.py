@@ -202,6 +202,47 @@ def compressed_rows(X: Any, path: Path | None = None) -> tuple[Array, Array, Arr
     return np.ascontiguousarray(csr.indptr, np.int64), _unsigned(csr.indices), values
 
 
+def require_structure(X: Any, path: Path | None = None) -> None:
+    """Raise ``DataError`` if a sparse matrix has entries outside its shape or arrays that do not fit.
+
+    SciPy's compiled code would read and write outside of arrays. Values are not looked at: this takes about a
+    nanosecond for each entry.
+
+    >>> import scipy.sparse as sp
+    >>> require_structure(sp.csr_array([[0.0, 1.0], [2.0, 0.0]]))
+    """
+    try:
+        _check_before_conversion(X, path)
+        if X.format == "csr":
+            _check_structure(X.indptr, X.indices, len(X.data), X.shape, path)
+    except DataError:
+        raise
+    except (ValueError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
+        raise _broken(str(error) or type(error).__name__, path) from None
+
+
+def _check_structure(indptr: Array, indices: Array, entries: int, shape: tuple[int, int], path: Path | None) -> None:
+    fits = len(indptr) == shape[0] + 1 and len(indices) == entries
+    if fits and indptr.dtype.kind == indices.dtype.kind == "i" and _is_sound(indptr, indices, shape[1]):
+        return
+    # The slower check finds what is wrong.
+    _check(indptr, indices, np.zeros(entries, np.float32), shape, path)
+
+
+@compiled
+def _is_sound(indptr: Array, indices: Array, features: int) -> bool:
+    """Return whether rows start where others end, within the arrays, and indices are within the features."""
+    sound = indptr[0] == 0
+    for row in range(len(indptr) - 1):
+        sound &= indptr[row] <= indptr[row + 1]
+    if not sound or indptr[-1] > len(indices):
+        return False
+    flaw = False
+    for at in range(indptr[-1]):
+        flaw |= (indices[at] < 0) | (indices[at] >= features)
+    return not flaw
+
+
 def _check_before_conversion(X: Any, path: Path | None) -> None:
     if X.format == "csc":
         _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), X.shape[::-1], path)
@@ -288,7 +329,10 @@ def _bad_start(indptr: Array, entries: int) -> int:
 def _examine_rows(
     indptr: Array, indices: Array, values: Array, features: np.uint64, first: int, last: int
 ) -> tuple[int, Any, Any]:
-    """Return (the problem, its row, its entry) of the rows from ``first`` up to ``last``."""
+    """Return (the problem, its row, its entry) of the rows from ``first`` up to ``last``.
+
+    Values must be finite in single precision, as those of dense matrices must.
+    """
     problem, one = _FINE, np.uint64(1)
     for row in range(first, last):
         start, stop = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
@@ -296,7 +340,7 @@ def _examine_rows(
         # when it is multiplied by 0.
         flaw = False
         for at in range(start, stop):
-            flaw |= (indices[at] >= features) | (values[at] * values.dtype.type(0) != 0)
+            flaw |= (indices[at] >= features) | (np.float32(values[at]) * np.float32(0) != 0)
         for at in range(start + one, stop):
             flaw |= indices[at] <= indices[at - one]
         if not flaw:
@@ -304,7 +348,7 @@ def _examine_rows(
         for at in range(start, stop):
             if indices[at] >= features:
                 return _BAD_INDEX, row, np.int64(at)
-            if not np.isfinite(values[at]):
+            if not np.isfinite(np.float32(values[at])):
                 return _NOT_FINITE, row, np.int64(at)
             if at > start and indices[at] <= indices[at - one]:
                 problem = _DISORDERED

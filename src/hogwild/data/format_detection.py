@@ -52,7 +52,9 @@ def check_exists(path: Path) -> None:
         return
     folder = path.parent
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
+    if path.is_symlink():
+        raise DataError("this link leads nowhere", path=path, remedy=f"It points to '{path.readlink()}'.")
+    close = difflib.get_close_matches(path.name, [name for name in names if name != path.name], n=1)
     remedy = f"Did you mean '{folder / close[0]}'?" if close else "Check the path."
     raise DataError("there is no such file or folder", path=path, remedy=remedy)
 

@@ -12,6 +12,7 @@ import numpy as np
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout, compact
 from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError
+from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:
     from hogwild.data.field_vocabulary import FieldVocabulary
@@ -37,6 +38,10 @@ class ReadOptions:
     table: FieldVocabulary | None = None
     unlabelled: bool = False  # Whether rows without a label are accepted, for prediction. Their label is 0.
     limits: TextLimits = field(default_factory=TextLimits)  # Longest line, and most bytes of a compressed file.
+
+    def __post_init__(self) -> None:
+        if self.features is not None and not 1 <= self.features <= LARGEST_INDEX + 1:
+            raise invalid_parameter("features", f"between 1 and {LARGEST_INDEX + 1:,}", self.features)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from hogwild import strategies
 from hogwild.data import open as open_data
+from hogwild.data.arrays import require_structure
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError
@@ -26,6 +27,7 @@ from hogwild.estimators.inputs import (
     RandomState,
     Rows,
     Source,
+    check_memory,
     is_source,
     labels_and_weights,
     open_source,
@@ -115,6 +117,10 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def _labels(self, data: Dataset) -> LabelEncoding:
         """Return the encoding of the labels of a file."""
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_memory(self.memory)
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Rows, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to all rows.
@@ -140,6 +146,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
                 del self.feature_names_in_
             labels = self._labels(data)
         else:
+            if hasattr(X, "tocsr"):
+                require_structure(X)
             matrix, targets = validate_data(self, X, y, **self._arrays(), y_numeric=isinstance(self, RegressorMixin))
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, matrix, dtype=np.float32)

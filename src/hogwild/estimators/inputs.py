@@ -19,6 +19,7 @@ from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
 from hogwild.data.min_max import WORTH_A_THREAD, min_max
 from hogwild.errors import ParameterError
+from hogwild.files import parse_size
 from hogwild.jit import compiled
 
 MatrixLike = ArrayLike | sparray | spmatrix
@@ -124,6 +125,12 @@ def open_source(X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None,
     """Open a file or a data set, which has its own labels and weights."""
     refuse_labels(y, sample_weight)
     return open_data(X, memory=memory)
+
+
+def check_memory(memory: int | str | None) -> None:
+    """Raise ``ParameterError`` unless a limit of memory is None or a size, whether or not this fit needs it."""
+    if memory is not None and parse_size(memory) == 0:
+        raise ParameterError(f"The 'memory' parameter must be a size such as '1GiB'. Got {memory!r} instead.")
 
 
 def refuse_labels(y: ArrayLike | None, sample_weight: ArrayLike | None) -> None:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from hogwild import strategies
 from hogwild.data import InMemoryDataset
 from hogwild.data import open as open_data
+from hogwild.data.arrays import require_structure
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError, HogwildError, ParameterError
@@ -34,6 +35,7 @@ from hogwild.estimators.inputs import (
     MatrixLike,
     Rows,
     Source,
+    check_memory,
     float_types,
     in_memory,
     in_sklearn_order,
@@ -76,8 +78,13 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
     n_jobs: int | None
     strategy: Strategy | str | None
     device: str
+    memory: int | str | None
     _state: State | None
     _mean: tuple[Array, Array] | None
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_memory(self.memory)
 
     def _all_params(self) -> dict[str, Any]:
         kind: Any = type(self)
@@ -96,6 +103,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             # scikit-learn's check takes as long as several epochs of many workers, and is made to raise its error.
             "ensure_all_finite": not (is_large(X) and is_finite(X, self._threads())),
         }
+        if hasattr(X, "tocsr"):
+            require_structure(X)
         if self.__sklearn_tags__().target_tags.required:
             rows, labels = validate_data(self, X, y, **how)
         else:
@@ -235,6 +244,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         if is_source(X):
             model = self._model(intercept)
             return model.decide(X if isinstance(X, Dataset) else model.open(X))
+        if hasattr(X, "tocsr"):
+            require_structure(X)
         rows = validate_data(self, X, accept_sparse="csr", reset=False)
         coef = self.coef_
         if coef.ndim == 1:  # SciPy cannot reshape a sparse array of one dimension

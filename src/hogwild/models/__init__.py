@@ -14,6 +14,7 @@ from typing import Any
 
 from hogwild import array_file
 from hogwild.errors import ModelError
+from hogwild.models.record_checks import check_record
 
 FORMAT = 1  # Format version of the files of all kinds.
 KINDS = {
@@ -53,6 +54,7 @@ def load(path: str | Path) -> Any:
             f"{path}: written in format {record.get('format')}; this version reads {FORMAT}. Upgrade hogwild."
         )
     try:
+        check_record(record, arrays)
         return importlib.import_module(home).from_file(arrays, record)
-    except (KeyError, TypeError, ValueError, AttributeError) as reason:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as reason:
         raise ModelError(f"{path}: the model is incomplete or inconsistent ({reason}).") from None

@@ -94,6 +94,11 @@ class GraphCut(RowProblem):
         self.seeds = _seeds(seeds, self.graph)
         cost_table = None if costs is None else np.asarray(costs, np.float64)
         known = max(self.seeds.values(), default=-1) + 1
+        if known > self.graph.nodes:
+            raise ParameterError(
+                f"A seed is in part {known - 1}, but {self.graph.nodes:,} nodes have no more parts, "
+                "which are numbered from 0."
+            )
         self.parts = max(known, 0 if cost_table is None or cost_table.ndim != 2 else cost_table.shape[1])
         if self.parts < 2:
             raise ParameterError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hogwild.data.arrays import require_structure
 from hogwild.data.csr import Array
 from hogwild.data.ratings.ratings import Ids, Ratings
 from hogwild.data.ratings.text import NAMES, Columns, read_text
@@ -115,6 +116,7 @@ def open_ratings(
         users, items, ratings = read_columns(Path(source), columns or Columns(), format, unlabelled)
         return Ratings.of(users, items, ratings, known=known, grow=grow, name=str(source))
     if hasattr(source, "tocoo"):
+        require_structure(source)
         entries = source.tocoo()
         if known is None:
             return Ratings.of_matrix(source)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hogwild.data.arrays import require_structure
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather_most
@@ -172,6 +173,7 @@ class Ratings:
     @classmethod
     def of_matrix(cls, matrix: Any) -> Ratings:
         """Make ratings from the stored entries of a sparse matrix, with users as rows and items as columns."""
+        require_structure(matrix)
         entries = matrix.tocoo()
         known = Ids(np.arange(entries.shape[0])), Ids(np.arange(entries.shape[1]))
         return cls.of(entries.row, entries.col, entries.data, known=known, name="matrix")
