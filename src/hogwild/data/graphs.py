@@ -15,6 +15,7 @@ from hogwild.data.csr import NO_VALUES, Array, CSRRows
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.readers.line_segments import segments
 from hogwild.data.readers.npz import matrix_in
+from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError
 
 
@@ -225,16 +226,17 @@ def read_nodes(path: Path) -> list[str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and the fields of each line that has fields."""
-    for segment in segments(path, _SEGMENT):
-        try:
-            text = segment.bytes.tobytes().decode()
-        except UnicodeDecodeError as error:
-            line = segment.first_line + segment.bytes[: error.start].tobytes().count(b"\n")
-            raise DataError("this is not UTF-8 text", path=path, line=line, remedy=_EDGE) from None
-        for number, line_of_text in enumerate(text.split("\n")[:-1], segment.first_line):
-            fields = line_of_text.partition("#")[0].replace(",", " ").split()
-            if fields:
-                yield number, fields
+    with unchanged(path):
+        for segment in segments(path, _SEGMENT):
+            try:
+                text = segment.bytes.tobytes().decode()
+            except UnicodeDecodeError as error:
+                line = segment.first_line + segment.bytes[: error.start].tobytes().count(b"\n")
+                raise DataError("this is not UTF-8 text", path=path, line=line, remedy=_EDGE) from None
+            for number, line_of_text in enumerate(text.split("\n")[:-1], segment.first_line):
+                fields = line_of_text.partition("#")[0].replace(",", " ").split()
+                if fields:
+                    yield number, fields
 
 
 def _weight(text: str, path: Path, line: int) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout, compact
 from hogwild.data.text_limits import TextLimits
+from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError
 from hogwild.registry import invalid_parameter
 
@@ -114,9 +115,10 @@ class SchemaBuilder:
     def pieces(self, sources: Sequence[Path], piece_bytes: int) -> Iterator[CSRRows]:
         """Yield all pieces of all files after examining them; raise ``DataError`` if there is no row."""
         for path in sources:
-            for piece in self.reader.read(path, self.reading, piece_bytes):
-                if len(piece):
-                    yield self.seen(path, piece)
+            with unchanged(path):
+                for piece in self.reader.read(path, self.reading, piece_bytes):
+                    if len(piece):
+                        yield self.seen(path, piece)
         if self.rows == 0:
             raise DataError("there are no rows", path=sources[0], remedy="Give a file that has some.")
 

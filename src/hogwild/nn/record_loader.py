@@ -22,6 +22,7 @@ from hogwild.data.loader import map_in_order
 from hogwild.data.open_dataset import single_reader
 from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import Blocks
+from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError
 from hogwild.nn.csr_dataset import batch_from, collected, numbered
 from hogwild.nn.row_chunks import SHUFFLE, ChunkCache, SparseSamples, check_shuffle
@@ -155,12 +156,13 @@ class RecordLoader:
 
     def pieces_of(self, path: Path) -> Iterator[CSRRows]:
         """Yield the checked rows of a file in pieces."""
-        for rows in self._reader.read(path, ReadOptions(), PIECE):
-            if rows.layout == "dense":
-                raise DataError("the rows are dense", path=path, remedy="Give a file with sparse rows.")
-            if self.binary and rows.values.size and not (rows.values == 1).all():
-                raise DataError("not every value is 1", path=path, remedy="Use binary=False.")
-            yield rows
+        with unchanged(path):
+            for rows in self._reader.read(path, ReadOptions(), PIECE):
+                if rows.layout == "dense":
+                    raise DataError("the rows are dense", path=path, remedy="Give a file with sparse rows.")
+                if self.binary and rows.values.size and not (rows.values == 1).all():
+                    raise DataError("not every value is 1", path=path, remedy="Use binary=False.")
+                yield rows
 
     def _batches(self, pieces: Iterable[CSRRows], rng: np.random.Generator) -> Iterator[Batch]:
         return (batch for _, batch in map_in_order(self._made, self._parts(pieces, rng)))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.data.sampling import subsample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
@@ -185,6 +186,7 @@ class TrainingLoop:
         self.position.seconds += time.perf_counter() - started
         while self.position.chunk < chunks and not self.stop_reason:
             segment = self._train_segment(epoch)
+            check_mapped_files()
             terms = segment.updates - self.position.updates
             mean = segment.loss / max(1, terms)
             self.position.met_loss += segment.loss

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.kernels.touched_parameters import (
     add_sparse,
     add_whole,
@@ -84,6 +85,7 @@ class ResidentTrainer:
             done += terms
             if not touches_all:
                 self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)
+        check_mapped_files()
         features = self._all if touches_all else self._places.take()
         step = float(rates.mean()) if len(rates) else 0.0
         change, before = self._take_change(features, self._damping.shares(self.state, train.terms, step))

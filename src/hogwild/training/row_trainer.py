@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.dataset import Chunk
+from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
@@ -184,6 +185,7 @@ class RowTrainer:
         else:
             few = self.cores is not None and train.terms < 2 * self.cores.workers
             values, loss = self._in_turn(self.single if few else self.loop, train.values, chunks, rates)
+        check_mapped_files()
         values = values if self.weights is None else train.values + self.weights * (values - train.values)
         step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
         return Trained(frozen(values), train.terms, train.terms, loss, step)

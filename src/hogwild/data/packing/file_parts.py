@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.unchanged_file import unchanged
 
 LEAST_BYTES = 2**20  # Smallest part of a file. A smaller file is read as a whole.
 
@@ -23,10 +24,12 @@ class FilePart:
 
     def pieces(self, reader: Reader, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
         """Yield the rows of the part in pieces, as ``Reader.read`` does."""
-        if self.extent is None:
-            return reader.read(self.path, reading, piece_bytes)
-        assert reader.divided is not None
-        return reader.divided.read(self.path, reading, piece_bytes, self.extent)
+        with unchanged(self.path):
+            if self.extent is None:
+                yield from reader.read(self.path, reading, piece_bytes)
+            else:
+                assert reader.divided is not None
+                yield from reader.divided.read(self.path, reading, piece_bytes, self.extent)
 
 
 @dataclass(frozen=True, slots=True)

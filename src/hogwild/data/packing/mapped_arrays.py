@@ -18,12 +18,27 @@ import numpy as np
 from hogwild.data.chunks import ChunkExtents, rows_per_chunk
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
+from hogwild.data.unchanged_file import FileState
 from hogwild.errors import DataError
+from hogwild.guarded_map import cut_short, map_file
 from hogwild.machine import available_bytes, release_pages, resident_bytes, usable_cores
 
 _AROUND = 2**21  # Bytes that the system may map on each side of the touched bytes, which is the size of a huge page.
 # Bytes. A larger folder is verified block by block when a block is first read, instead of all at once.
 _VERIFIED_AT_ONCE = 2**30
+
+
+_LIVE: weakref.WeakSet[MappedArray] = weakref.WeakSet()
+
+
+def check_mapped_files() -> None:
+    """Raise ``DataError`` if a kernel has read zeros behind the new end of a file that another program has cut.
+
+    What the kernel has computed must not be kept. The error is raised once: later runs may use other folders.
+    """
+    for array in list(_LIVE):
+        if array.is_cut and not array.told:
+            array.check()
 
 
 class MappedArray:
@@ -33,6 +48,7 @@ class MappedArray:
         self.path = folder / file.file
         self._checksums, self._verified = checksums, np.zeros(len(checksums), np.bool_)
         self._pages: mmap.mmap | None = None
+        self.told = False  # Whether an error has told that the file was cut.
         self._type, self.size = np.dtype(file.type), size
         try:
             # The descriptor stays open. Blocks are verified by plain reads, which leave no pages resident around the
@@ -41,12 +57,14 @@ class MappedArray:
             weakref.finalize(self, os.close, self._descriptor)
             found = os.fstat(self._descriptor).st_size
             if found == size and size:
-                self._pages = mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ)
+                self._pages = map_file(self._descriptor, size)
         except OSError as error:
             raise DataError(f"the file cannot be read ({error.strerror})", path=self.path, remedy=AGAIN) from None
         if found != size:
             what = f"the file has {found:,} bytes instead of {size:,}"
             raise DataError(what, path=self.path, remedy=AGAIN)
+        self._state = FileState.of(self.path, self._descriptor)
+        _LIVE.add(self)
         self._array: Array = np.empty(0, self._type) if self._pages is None else np.frombuffer(self._pages, self._type)
 
     def __len__(self) -> int:
@@ -59,6 +77,18 @@ class MappedArray:
             if not self._verified[block]:
                 self._verify(block)
         return self._array[start:stop]
+
+    def check(self) -> None:
+        """Raise ``DataError`` if the file was cut short or changed since it was mapped."""
+        now = FileState.of(self.path, self._descriptor)
+        if self._state is not None and (self.is_cut or now != self._state):
+            self.told = True
+            raise self._state.error(now)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether elements were read that the file does not have any more."""
+        return self._pages is not None and cut_short(self._pages)
 
     def ahead(self, start: int, stop: int) -> None:
         """Ask the system to read the pages with these elements from the disk."""
@@ -117,6 +147,7 @@ class MappedRows:
         labels = self._arrays["labels"].part(start, stop)
         if not np.isfinite(labels).all():
             raise self._invalid("labels", "a label is not a number")
+        self._arrays["labels"].check()
         return labels
 
     def offset(self, row: int) -> int:
@@ -145,6 +176,7 @@ class MappedRows:
         )
         if (start, stop) not in self._checked:
             self._check(rows)
+            self._check_unchanged()
             self._checked.add((start, stop))
         self._hold(start, stop, 16 * (stop - start) + 8 * (last - first))
         return rows
@@ -171,12 +203,20 @@ class MappedRows:
         """Return None, because the rows are on disk."""
 
     def release(self, start: int, stop: int) -> None:
-        """Remove these rows from memory if memory is limited; the next read loads them from the file again."""
+        """Remove these rows from memory if memory is limited; the next read loads them from the file again.
+
+        The rows have been used now, so this is the moment to find that a file was changed meanwhile.
+        """
+        self._check_unchanged()
         if self.bounded:
             with self._lock:
                 self._held_bytes -= self._held.pop((start, stop), 0)
             for array, first, last in self._parts(start, stop):
                 array.release(first, last)
+
+    def _check_unchanged(self) -> None:
+        for array in self._arrays.values():
+            array.check()
 
     def _hold(self, start: int, stop: int, size: int) -> None:
         """Record that these rows are resident, and release the rows that were read first if there are too many.

@@ -12,6 +12,7 @@ from hogwild.data.arrays import require_structure
 from hogwild.data.csr import Array
 from hogwild.data.ratings.ratings import Ids, Ratings
 from hogwild.data.ratings.text import NAMES, Columns, read_text
+from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError, MissingExtraError, ParameterError
 from hogwild.registry import invalid_parameter, quoted_list
 
@@ -135,4 +136,5 @@ def read_columns(
     if format not in FORMATS:
         raise ParameterError(f"Ratings are read as {', '.join(FORMATS)}. Got {format!r} instead.")
     table = format == "parquet" or (format == "auto" and path.suffix.lower() in (".parquet", ".pq"))
-    return (read_parquet if table else read_text)(path, columns, unlabelled)
+    with unchanged(path):
+        return (read_parquet if table else read_text)(path, columns, unlabelled)

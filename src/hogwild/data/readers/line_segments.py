@@ -1,7 +1,7 @@
 """Segments of text files: whole lines of plain or compressed files.
 
-A plain file is memory-mapped and never copied. A compressed file is unpacked segment by segment. In both cases only
-about one segment is resident at a time. Every line of a segment ends with a newline, so that a parser can stop there
+A plain file is read, and a compressed file is unpacked, segment by segment. In both cases only about one segment is
+resident at a time. Every line of a segment ends with a newline, so that a parser can stop there
 without counting bytes. A carriage return before the newline is left for the parser to skip.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import mmap
+import os
 import re
 import stat
 import zlib
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError
+from hogwild.guarded_map import map_file
 
 NEWLINE = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -189,12 +191,12 @@ def _lines(
     path: Path, file: BufferedReader, size: int, extent: tuple[int, int] | None, limits: TextLimits
 ) -> Iterator[NDArray[np.uint8]]:
     if extent is not None:
-        return _mapped(path, file, size, limits, extent)
+        return _plain(path, file, size, limits, extent)
     compression = _compression(path, file)
     if compression is not None:
         return _joined(path, _unpacked(path, file, compression, limits), size, limits)
     if stat.S_ISREG(path.stat().st_mode):
-        return _mapped(path, file, size, limits)
+        return _plain(path, file, size, limits)
     # The file is a pipe, which cannot be memory-mapped.
     return _joined(path, iter(lambda: file.read(_BLOCK), b""), size, limits)
 
@@ -206,13 +208,13 @@ def _mark_bytes(path: Path, first: bytes) -> int:
     return len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
 
 
-def _mapped(
+def _plain(
     path: Path, file: BufferedReader, size: int, limits: TextLimits, extent: tuple[int, int] | None = None
 ) -> Iterator[NDArray[np.uint8]]:
     length = file.seek(0, 2)
     if length == 0:
         return
-    pages = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
+    pages = map_file(file.fileno(), length)
     text, start, end = np.frombuffer(pages, np.uint8), 0, length
     if extent is not None:
         start, end = (_line_start(text, at) for at in extent)
@@ -221,21 +223,41 @@ def _mapped(
         stop = min(end, start + size)
         if stop < end:
             stop = pages.rfind(b"\n", start, stop) + 1 or pages.find(b"\n", stop) + 1 or length
-        # A line that is too long is not copied: the caller refuses it.
-        if stop == length and text[-1] != NEWLINE and stop - start <= limits.longest_line:
-            yield np.append(text[start:], np.uint8(NEWLINE))
-            return
-        yield text[start:stop]
+        # A line that is too long is not copied, because the caller refuses it.
+        too_long = stop - start > limits.longest_line + 1
+        yield text[start:stop] if too_long else _copied(path, file, start, stop, is_end=stop == length)
         _release(pages, start, stop)
         start = stop
 
 
 def _release(pages: mmap.mmap, start: int, stop: int) -> None:
-    """Remove pages that the reader has passed from the resident set; a later access reads them again."""
+    """Remove pages that the reader has passed from the resident set."""
     if hasattr(mmap, "MADV_DONTNEED"):
         first = start - start % mmap.PAGESIZE
         if stop - stop % mmap.PAGESIZE > first:
             pages.madvise(mmap.MADV_DONTNEED, first, stop - stop % mmap.PAGESIZE - first)
+
+
+def _copied(path: Path, file: BufferedReader, start: int, stop: int, is_end: bool) -> NDArray[np.uint8]:
+    """Return whole lines of a plain file.
+
+    A parser goes over the text several times and stops at its last newline. Another program must not be able to change
+    the text meanwhile, so the text is a copy.
+    """
+    text = np.empty(stop - start + 1, np.uint8)
+    text[-1] = NEWLINE
+    done = 0
+    while done < stop - start:
+        read = os.preadv(file.fileno(), [text[done:-1].data], start + done)
+        if read == 0:
+            what = f"another program has cut the file to {start + done:,} bytes while it was read"
+            raise DataError(what, path=path, remedy=_AGAIN)
+        done += read
+    if text[-2] == NEWLINE:
+        return text[:-1]
+    if not is_end:
+        raise DataError("another program has changed the file while it was read", path=path, remedy=_AGAIN)
+    return text
 
 
 def _joined(path: Path, blocks: Iterator[bytes], size: int, limits: TextLimits) -> Iterator[NDArray[np.uint8]]:

@@ -19,6 +19,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
+from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.delays import DelayOption, DelayStream, per_worker
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
@@ -328,6 +329,7 @@ class Session:
         total: NDArray[np.float64] = np.sum(
             self._evaluate_chunks(epoch, state) if whole is None else self._evaluate_whole(whole, state), axis=0
         )
+        check_mapped_files()
         return total
 
     def _evaluate_chunks(self, epoch: Epoch, state: State) -> list[NDArray[np.float64]]:
