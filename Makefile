@@ -78,7 +78,7 @@ executions: $(TEST)
 fuzz: $(TEST)
 	HOGWILD_FUZZ=500 $(PYTEST) $(LONG) tests/fuzz
 
-# What full disks, changed files, special files, small memory and signals at MOMENTS random moments may not do.
+# 1,000 mutated files per reader and kind of model, 200 pairs of options per command; and what full disks, changed files, special files, small memory and signals at MOMENTS random moments may not do.
 MOMENTS ?= 50
 hostile: $(TEST)
 	HOGWILD_HOSTILE=$(MOMENTS) $(BIN)/pytest -q $(LONG) tests/hostile

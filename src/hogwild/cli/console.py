@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout
-from hogwild.errors import HogwildError, ParameterError
+from hogwild.errors import HogwildError, ParameterError, shortened
 from hogwild.files import check_writable, to_jsonable
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def explain(error: BaseException) -> str:
     >>> explain(FileNotFoundError(2, "No such file or directory", "ads.svm"))
     'ads.svm: No such file or directory'
     >>> explain(ZeroDivisionError("division by zero"))
-    'ZeroDivisionError: division by zero. This should not happen; --debug shows where it did.'
+    "ZeroDivisionError: division by zero. This should not happen: it is a bug of hogwild. Please report it ..."
     """
     if isinstance(error, ClickException):
         return _explain_usage(error)
@@ -175,7 +175,22 @@ def explain(error: BaseException) -> str:
         return f"{what} Use fewer features, factors or workers; large files can be packed ('hogwild pack')."
     if isinstance(error, (HogwildError, InterruptedRunError, KeyboardInterrupt, OSError)):
         return str(error) or "interrupted"
-    return f"{type(error).__name__}: {error}. This should not happen; --debug shows where it did."
+    return f"{type(error).__name__}: {shortened(str(error)).rstrip('.')}. {_bug_report()}"
+
+
+def _bug_report() -> str:
+    """Return what to send about a bug, and where."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        links = dict(link.split(", ", 1) for link in metadata("hogwild").get_all("Project-URL") or ())
+    except (PackageNotFoundError, ValueError):
+        links = {}
+    where = links.get("Issues", "the place where you got hogwild")
+    return (
+        f"This should not happen: it is a bug of hogwild. Please report it at {where}, with the command, what it "
+        "prints with --debug, what 'hogwild doctor --json' prints, and the smallest input for which it happens."
+    )
 
 
 def _explain_usage(error: Any) -> str:

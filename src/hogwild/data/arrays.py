@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows
 from hogwild.errors import DataError
 from hogwild.jit import compiled
-from hogwild.machine import usable_cores
+from hogwild.machine import available_bytes, usable_cores
 
 ENCODE = "Encode text, dates and categories as numbers first."
 FINITE = "Replace or leave out missing and infinite values."
@@ -93,6 +93,8 @@ def rows_from_arrays(
     (2, 2, 'dense', array([1., 0.]))
     """
     if hasattr(X, "tocsr"):
+        if y is not None and len(X.shape) == 2:  # A matrix of a wrong shape could take any memory.
+            _labels(y, int(X.shape[0]), unlabelled, path)
         indptr, indices, values = compressed_rows(X, path)
     else:
         X = _dense(X, path)
@@ -172,6 +174,7 @@ def _refuse(column: Array, bad: Array, what: str, remedy: str, path: Path | None
 
 
 _REBUILD = "Make the matrix again from its (row, column, value) triplets, with scipy.sparse.coo_array."
+_BYTES_PER_ROW = 24  # Bytes that a row takes while a matrix is converted to CSR.
 _WORTH_A_THREAD = 2**20  # entries, which take about a millisecond
 _FINE, _DISORDERED, _BAD_START, _BAD_INDEX, _NOT_FINITE = range(5)
 
@@ -244,6 +247,10 @@ def _is_sound(indptr: Array, indices: Array, features: int) -> bool:
 
 
 def _check_before_conversion(X: Any, path: Path | None) -> None:
+    if X.format != "csr" and _BYTES_PER_ROW * X.shape[0] > available_bytes():
+        raise DataError(
+            f"a matrix of {X.shape[0]:,} rows does not fit into memory", path=path, remedy="Check its shape."
+        )
     if X.format == "csc":
         _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), X.shape[::-1], path)
     elif X.format == "bsr":

@@ -203,7 +203,7 @@ def read_seeds(path: Path) -> dict[str, int]:
     """Read the nodes whose parts are known: ``node part`` on each line, with parts numbered from 0."""
     seeds: dict[str, int] = {}
     for line, fields in _lines(path):
-        if len(fields) != 2 or not fields[1].isdecimal():
+        if len(fields) != 2 or not fields[1].isdecimal() or len(fields[1]) > 18:
             raise DataError(
                 f"this is no seed: {' '.join(fields)!r}", path=path, line=line,
                 remedy="A seed is 'node part', with parts numbered from 0.",

@@ -98,7 +98,9 @@ def processors_left(wanted: int | None) -> int:
     from joblib import effective_n_jobs  # type: ignore[import-untyped]
     from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
 
-    workers = int(effective_n_jobs(wanted))
+    # joblib counts 1 in processes that may not start others, such as those of a multiprocessing pool. Workers of a fit
+    # are threads, and a number that was given is the same in every process.
+    workers = wanted if wanted is not None and wanted > 1 else int(effective_n_jobs(wanted))
     if wanted is not None and wanted < 0:  # joblib rounds a CPU quota up and counts cores differently
         workers = max(1, min(workers, usable_cores() + 1 + wanted))
     nested = (get_active_backend()[0].nesting_level or 0) > 0

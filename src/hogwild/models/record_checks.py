@@ -93,6 +93,8 @@ def check_record(record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     if "features" in record and not _whole(record["features"]):
         raise ValueError(f"'features' cannot be {record['features']!r:.80}")
     for name, array in arrays.items():
+        if array.dtype.kind not in "fiu":
+            raise ValueError(f"'{name}' is of type {array.dtype}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"'{name}' has numbers that are not finite")
 

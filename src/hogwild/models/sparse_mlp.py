@@ -98,6 +98,9 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
             int(record["dense_size"]), [int(width) for width in record["hidden"]], len(labels), bool(record["binary"]),
             update=str(record["update"]), factor=float(record["factor"]),
         )  # fmt: skip
+    for name, part in net.state_dict().items():
+        if name in arrays and torch.from_numpy(np.array(arrays[name])).dtype != part.dtype:
+            raise ValueError(f"'{name}' is of type {arrays[name].dtype}")
     try:
         net.load_state_dict({name: torch.from_numpy(np.array(part)) for name, part in arrays.items()}, assign=True)
     except RuntimeError as reason:

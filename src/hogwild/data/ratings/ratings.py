@@ -78,14 +78,26 @@ class Ids:
     def from_arrays(cls, arrays: Mapping[str, Array], prefix: str) -> Ids:
         """Restore an index from the arrays of a file."""
         if f"{prefix}_ids" in arrays:
-            return cls(arrays[f"{prefix}_ids"])
-        text, ends = arrays[f"{prefix}_text"].tobytes(), arrays[f"{prefix}_ends"].tolist()
-        starts = [0, *ends[:-1]] if ends else []
-        return cls(np.array([text[low:high].decode() for low, high in zip(starts, ends, strict=True)], dtype=np.str_))
+            return cls(_distinct(arrays[f"{prefix}_ids"], np.int64, f"{prefix}_ids"))
+        letters, ends = arrays[f"{prefix}_text"], arrays[f"{prefix}_ends"]
+        if letters.dtype != np.uint8 or ends.dtype != np.int64 or letters.ndim != 1 or ends.ndim != 1:
+            raise ValueError(f"names of the types {letters.dtype} and {ends.dtype}")
+        starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+        if len(ends) and ((starts > ends).any() or ends[-1] != len(letters)):
+            raise ValueError(f"'{prefix}_ends' does not divide {len(letters)} bytes")
+        text, bounds = letters.tobytes(), zip(starts.tolist(), ends.tolist(), strict=True)
+        names = np.array([text[low:high].decode() for low, high in bounds], dtype=np.str_)
+        return cls(_distinct(names, None, f"{prefix}_text"))
 
     @cached_property
     def _sorted(self) -> Array:
         return np.argsort(self.names, kind="stable")
+
+
+def _distinct(names: Array, kind: type[np.int64] | None, name: str) -> Array:
+    if names.ndim != 1 or (kind is not None and names.dtype != kind) or len(np.unique(names)) != len(names):
+        raise ValueError(f"'{name}' has names twice, or of the type {names.dtype}")
+    return names
 
 
 def as_names(names: Names) -> Array:
