@@ -6,6 +6,8 @@ import ctypes
 import mmap
 import os
 import platform
+import re
+import resource
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -267,14 +269,15 @@ def release_pages() -> None:
 def available_bytes(root: Path = ROOT) -> int:
     """Return the number of bytes that this process can still take without swapping and without being killed.
 
-    Control groups limit this number: what their processes use already is not available.
+    Control groups limit this number: what their processes use already is not available. Limits of the process (``ulimit
+    -v`` and ``ulimit -d``) count as well.
 
     >>> available_bytes() > 0
     True
     """
     import psutil
 
-    return max(0, min([int(psutil.virtual_memory().available), *_left_in_groups(root)]))
+    return max(0, min([int(psutil.virtual_memory().available), *_left_in_groups(root), *_left_in_limits(root)]))
 
 
 def recently_available_bytes() -> int:
@@ -322,6 +325,17 @@ def _left_in_groups(root: Path) -> list[int]:
             allowed, used = _number(folder / limit), _number(folder / usage)
             if allowed is not None and used is not None:
                 left.append(allowed - max(0, used - _cached_files(folder, prefix)))
+    return left
+
+
+def _left_in_limits(root: Path) -> list[int]:
+    """List the bytes that each limit of this process leaves: of its addresses, and of its data."""
+    left = []
+    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        allowed = resource.getrlimit(limit)[0]
+        if allowed != resource.RLIM_INFINITY:
+            used = re.search(rf"{name}:\s+(\d+) kB", _text(root / "proc/self/status"))
+            left.append(allowed - (1024 * int(used[1]) if used else 0))
     return left
 
 

@@ -52,9 +52,13 @@ def inspect(
     with out.progress() as bar:
         task = bar.add_task(f"Reading {data.name}", total=None)
         from hogwild import data as sources
+        from hogwild.data.in_memory import InMemoryDataset
+        from hogwild.data.present_columns import without_absent
         from hogwild.data.statistics import describe
 
         dataset = sources.open(data, reading=how)
+        if isinstance(dataset, InMemoryDataset):
+            dataset = without_absent(dataset)  # Counts of features that no row has could take all memory.
         bar.update(task, description="Comparing rows")
         found = describe(dataset, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
     from hogwild.data.statistics import ranked

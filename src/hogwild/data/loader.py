@@ -14,6 +14,7 @@ import numpy as np
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, bytes_of
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.present_columns import mostly_absent
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder, fit_to_schema
 from hogwild.data.shuffle import place, shuffled_order
 from hogwild.errors import DataError
@@ -82,7 +83,8 @@ def load(
         if 2 * held > room:
             raise _too_large(sources[0], room)
     shape = builder.shape()
-    check_width(shape.features, shape.base, sources[0], room)
+    if shape.layout == "dense" or not mostly_absent(shape.features, builder.nonzeros):
+        check_width(shape.features, shape.base, sources[0], room)
     pieces = [fit_to_schema(piece, shape, reading) for piece in pieces]
     name = ", ".join(path.name for path in sources)
     if reading.table is not None:

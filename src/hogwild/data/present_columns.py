@@ -20,7 +20,7 @@ from hogwild.jit import compiled, compiled_part
 if TYPE_CHECKING:
     from hogwild.data.in_memory import InMemoryDataset
 
-MANY = 2**27  # number of columns from which on columns that no row has are left out
+MANY = 2**24  # number of columns from which on columns that no row has are left out
 MOST = 2**34  # number of columns above which the bits would take gigabytes
 
 
@@ -88,11 +88,20 @@ class PresentColumns:
         return PresentColumns, (self.columns, self.features)
 
 
+def mostly_absent(features: int, nonzeros: int) -> bool:
+    """Return whether there are many features, and most of them are in no row.
+
+    >>> mostly_absent(10**9, 3), mostly_absent(10**9, 10**10), mostly_absent(1000, 3)
+    (True, False, False)
+    """
+    return MANY <= features <= MOST and features > nonzeros > 0
+
+
 def without_absent(data: InMemoryDataset) -> InMemoryDataset:
     """Return data whose columns are those that some row has, if it has many more; else the data itself."""
     rows = data.rows
-    many = MANY <= rows.features <= MOST and rows.features > rows.nonzeros > 0
-    if not many or rows.layout == "dense" or data.table is not None or data.columns is not None:
+    numbered = data.table is not None or data.columns is not None
+    if numbered or rows.layout == "dense" or not mostly_absent(rows.features, rows.nonzeros):
         return data
     columns = PresentColumns.of(rows)
     return data.with_columns(columns)

@@ -169,15 +169,16 @@ def describe(dataset: Dataset, *, seed: int = 0, progress: Progress | None = Non
     frequencies = dataset.frequencies()
     omega, empty, layout = row_lengths(dataset)
     shares = frequencies[frequencies > 0] / dataset.n_rows
+    most_frequent = int(frequencies.argmax())
     return Statistics(
         rows=dataset.n_rows,
-        features=dataset.n_features,
+        features=dataset.all_features,
         nonzeros=dataset.nonzeros,
         layout=layout,
         omega=omega,
         empty_rows=empty,
         delta=float(shares.max(initial=0.0)),
-        most_frequent=int(frequencies.argmax()),
+        most_frequent=most_frequent if dataset.columns is None else int(dataset.columns.columns[most_frequent]),
         used_features=len(shares),
         ever_present=int(np.count_nonzero(frequencies == dataset.n_rows)),
         crowding=float(np.dot(shares, shares)),

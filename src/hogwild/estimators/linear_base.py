@@ -57,7 +57,8 @@ from hogwild.estimators.sklearn_parameters import (
     translate,
     with_useful_workers,
 )
-from hogwild.machine import usable_cores
+from hogwild.files import format_size
+from hogwild.machine import available_bytes, usable_cores
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 from hogwild.strategies import Strategy
@@ -70,6 +71,10 @@ ABSENT_PARAMS = {  # values of parameters that a class lacks
     "loss": "hinge", "penalty": "l2", "l1_ratio": 0.0, "epsilon": 0.1, "early_stopping": False,
     "validation_fraction": 0.1, "n_iter_no_change": 5,
 }  # fmt: skip
+
+# Bytes of a coefficient in a fit: float64, in the state, its copy, the result and ``coef_``.
+FIT_BYTES = 32
+LITTLE_BYTES = 2**26  # to query the free memory takes longer than to allocate less than this
 
 
 class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -234,7 +239,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             return kept
         coef, intercept = getattr(self, "coef_", None), getattr(self, "intercept_", constant)
         if coef is None or intercept is None:
-            return state_of(np.zeros((outputs, self.n_features_in_)), np.zeros(outputs))
+            return state_of(zero_coefficients(outputs, self.n_features_in_), np.zeros(outputs))
         return state_of(coef.toarray() if hasattr(coef, "toarray") else coef, intercept)
 
     def _scores(self, X: Rows) -> Array:
@@ -310,6 +315,19 @@ def _parameters(kind: type[LinearEstimator]) -> tuple[str, ...]:
     return tuple(kind._get_param_names())
 
 
+def zero_coefficients(outputs: int, features: int) -> Array:
+    """Return coefficients of zero; raise ``DataError`` if their fit would exceed the free memory."""
+    needed = FIT_BYTES * outputs * features
+    if needed > LITTLE_BYTES and needed > (room := available_bytes()):
+        what = f"a fit of {outputs} x {features:,} coefficients takes {format_size(needed)} of memory"
+        raise DataError(
+            what,
+            remedy=f"There is {format_size(room)}. Hash the features into fewer columns, or train with "
+            "minimise(Linear((X, y))), which leaves out features that no row has.",
+        )
+    return np.zeros((outputs, features))
+
+
 def initial(
     coef: MatrixLike | None, intercept: ArrayLike | None, outputs: int, features: int, otherwise: float = 0.0
 ) -> State:
@@ -319,7 +337,7 @@ def initial(
     [[1.0, 2.0], [0.0]]
     """
     if coef is None:
-        coef = np.zeros((outputs, features))
+        coef = zero_coefficients(outputs, features)
     elif hasattr(coef, "toarray"):
         coef = coef.toarray()
     given = np.asarray(coef, float)

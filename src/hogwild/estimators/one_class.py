@@ -14,7 +14,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.estimators.fit import State, Task, state_of
 from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
-from hogwild.estimators.linear_base import LinearEstimator, initial
+from hogwild.estimators.linear_base import LinearEstimator, initial, zero_coefficients
 from hogwild.estimators.sklearn_parameters import check_together, constraints, warn_deprecated
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules import Rule
@@ -159,7 +159,11 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         if first:
             check_together(self._all_params(), passive_aggressive_loss="epsilon_insensitive", partial=True)
         data, dtype = self._rows(X, sample_weight, reset=first)
-        start = state_of(np.zeros(self.n_features_in_), np.ones(1)) if first else self._last_state(1, 1 - self.offset_)
+        start = (
+            state_of(zero_coefficients(1, self.n_features_in_), np.ones(1))
+            if first
+            else self._last_state(1, 1 - self.offset_)
+        )
         return self._fitted(data, start, dtype, partial=True)
 
     def score_samples(self, X: Rows) -> Array:

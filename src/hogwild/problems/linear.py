@@ -108,7 +108,7 @@ class Linear(RowProblem):
         ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`).
     compact : bool, default True
         Whether features that no row has are left out of training and of the model, where there are very many of them:
-        from 2^27 features on, if those are more than the non-zeros of rows in memory. Predictions do not change.
+        from 2^24 features on, if those are more than the non-zeros of rows in memory. Predictions do not change.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def warm_up(path: Path, reader: Reader, reading: ReadOptions) -> None:
             rows = SchemaBuilder(reader, reading).seen(path, piece[:1])
             rows = gather(rows, np.arange(len(rows)))
             if rows.layout != "dense":
-                count_features(rows.indptr, rows.indices, np.arange(len(rows)), np.zeros(rows.features, np.int64))
+                count_features(rows.indptr, rows.indices, np.arange(0), np.zeros(1, np.int64))
             break
 
 
