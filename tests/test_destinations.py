@@ -81,6 +81,13 @@ def test_a_device_stays_one(tmp_path):
     assert names(tmp_path) == ["null"]
 
 
+def test_an_archive_of_arrays_goes_into_a_device():
+    """A device that is always at its beginning would mislead the writer of the archive."""
+    with replacing("/dev/null") as file:
+        np.savez(file, a=np.arange(5))
+        assert not file.seekable()
+
+
 def test_a_pipe_gets_all_bytes_and_stays_one(tmp_path):
     pipe, content = tmp_path / "pipe", os.urandom(300_000)
     os.mkfifo(pipe)

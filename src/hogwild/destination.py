@@ -8,6 +8,7 @@ refused.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import stat
@@ -60,10 +61,27 @@ class Destination:
             for standard in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError, AttributeError):
                     standard.flush()
-            return os.fdopen(os.dup(self.descriptor), "wb")
+            return _stream(os.dup(self.descriptor))
         if stat.S_ISFIFO(self.path.stat().st_mode):
-            return os.fdopen(_open_pipe(self.path), "wb")
-        return os.fdopen(os.open(self.path, os.O_WRONLY | os.O_NOCTTY), "wb")
+            return _stream(_open_pipe(self.path))
+        return _stream(os.open(self.path, os.O_WRONLY | os.O_NOCTTY))
+
+
+class _Unseekable(io.FileIO):
+    """File whose writers must not go back: some devices let them, and are always at their beginning."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("a stream has no position")
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        raise io.UnsupportedOperation("a stream has no position")
+
+
+def _stream(descriptor: int) -> BinaryIO:
+    return io.BufferedWriter(_Unseekable(descriptor, "w"))
 
 
 def destination_of(path: str | Path) -> Destination:
