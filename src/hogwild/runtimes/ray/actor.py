@@ -35,15 +35,16 @@ from hogwild.messaging.reliable_channel import ReliableChannel, Table, is_durabl
 from hogwild.runtimes.messaging.actor import Actor, Evaluator
 from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.messaging.snapshot_collector import restore_node, snapshotting
-from hogwild.runtimes.ray.actor_context import ActorContext, ActorHandle, EmittedEvents, FaultyTransport, Transport
+from hogwild.runtimes.ray.actor_context import ActorContext, EmittedEvents, FaultyTransport, PeerAddress, Transport
+from hogwild.runtimes.ray.local_socket import SocketListener, available
 from hogwild.runtimes.ray.state_replication import StateStore
-from hogwild.runtimes.ray.wire_codec import decode_envelopes
+from hogwild.runtimes.ray.wire_codec import PLAIN, decode_envelopes
 
 RESEND_TIMEOUT = 1.0  # seconds without an acknowledgement after which a message is retransmitted
 MOST_UNREAD = 8192  # unread messages above which a node drops incoming calls; senders retransmit their messages
 
-Peers = dict[str, tuple[int, ActorHandle]]
-"""The other running nodes: the incarnation and the Ray handle of each, by name."""
+Peers = dict[str, PeerAddress]
+"""The other running nodes, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class ActorLocation:
     machine: str  # identifier from ``machine_id()``
     process: int  # process id
     created: float  # creation time, in seconds since the Unix epoch
+    socket: str = ""  # name of the socket for calls from the same Ray node; empty without one
 
 
 def machine_id() -> str:
@@ -136,6 +138,8 @@ class RayActor:
         self._trainer: LocalTrainer | None = None
         self._ready = False
         self._malformed = 0
+        self._lock = threading.Lock()  # for the events that arrive while the node starts
+        self._listener = SocketListener(self.deliver, 2 * PLAIN + 16 * job.config.size) if available() else None
         threading.Thread(target=self._prepare, name="hogwild-prepare", daemon=True).start()
 
     def become(self, name: str, incarnation: int) -> None:
@@ -153,7 +157,8 @@ class RayActor:
     def location(self) -> ActorLocation:
         """Return the location of this process."""
         me = psutil.Process()
-        return ActorLocation(ray.get_runtime_context().get_node_id(), machine_id(), me.pid, me.create_time())
+        name = "" if self._listener is None else self._listener.name
+        return ActorLocation(ray.get_runtime_context().get_node_id(), machine_id(), me.pid, me.create_time(), name)
 
     def begin(
         self, peers: Peers, persisted: tuple[Table, object] | None, resume_state: ResumeState | None = None
@@ -170,12 +175,12 @@ class RayActor:
             Part of the snapshot from which the run resumes.
         """
         context, name = self._context, self.name
-        for peer, (_, handle) in peers.items():
-            context.sender.connect(peer, handle)
+        for peer, address in peers.items():
+            context.connect(peer, address)
         before = resume_state.seconds if resume_state else 0.0
-        context.open(peers[COORDINATOR][1] if is_durable(name) else None, persisted, before)
+        context.open(peers[COORDINATOR].handle if is_durable(name) else None, persisted, before)
         try:
-            incarnations = {peer: incarnation for peer, (incarnation, _) in peers.items()}
+            incarnations = {peer: address.incarnation for peer, address in peers.items()}
             channel = ReliableChannel(name, self.incarnation, incarnations, RESEND_TIMEOUT, self.job.config.window)
             node = snapshotting(Node(self.job.roles[name](), channel), self.job)
             first: list[Event] = [Started(persisted)]
@@ -189,13 +194,14 @@ class RayActor:
         except Exception as error:
             context.fail(name, error)
             return
-        for event in (*first, *self._early):
-            actor.put(event)
-        self._actor = actor
+        with self._lock:
+            for event in (*first, *self._early):
+                actor.put(event)
+            self._actor = actor
         actor.thread.start()
 
     def deliver(self, *parts: object) -> None:
-        """Receive a batch of messages from another node.
+        """Receive a batch of messages from another node. Ray calls this, and so do the threads that read sockets.
 
         The actor drops the batch if its mailbox is too long, or if the bytes are malformed. The sender then retransmits
         the messages.
@@ -216,17 +222,17 @@ class RayActor:
             else:
                 self._put(Received(envelope))
 
-    def joined(self, peer: str, incarnation: int, handle: ActorHandle) -> None:
+    def joined(self, peer: str, address: PeerAddress) -> None:
         """Add a node to the membership: it has started, or restarted as a new incarnation."""
-        self._context.sender.connect(peer, handle)
-        self._put(PeerJoined(peer, incarnation))
+        self._context.connect(peer, address)
+        self._put(PeerJoined(peer, address.incarnation))
         if is_durable(peer):
             # A restarted server has lost the messages that it had not persisted, so they are retransmitted at once.
             self._put(TimerFired(RESENDING))
 
     def lost(self, peer: str, incarnation: int) -> None:
         """Remove a crashed node from the membership."""
-        self._context.sender.disconnect(peer)
+        self._context.disconnect(peer)
         self._put(PeerLost(peer, incarnation))
 
     def interrupt(self) -> None:
@@ -293,10 +299,11 @@ class RayActor:
             context.fail(self.name, error)
 
     def _put(self, event: Event) -> None:
-        if self._actor is None:
-            self._early.append(event)
-        else:
-            self._actor.put(event)
+        with self._lock:
+            if self._actor is None:
+                self._early.append(event)
+            else:
+                self._actor.put(event)
 
 
 def _delays(name: str, role: Role) -> dict[str, dict[int, int]]:

@@ -24,6 +24,7 @@ from hogwild.messaging.reliable_channel import Table
 from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
 from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.ray.batching_sender import MAX_DELAY, POLL_INTERVAL, BatchingSender, Call, Unanswered
+from hogwild.runtimes.ray.local_socket import SocketConnection, Unsent
 from hogwild.runtimes.ray.state_replication import StateReplicator
 from hogwild.runtimes.ray.wire_codec import Parts
 
@@ -55,20 +56,60 @@ class ActorHandle(Protocol):
     stored_state: RemoteMethod
 
 
-def send_batch(handle: ActorHandle, parts: Parts) -> object:
-    """Send a batch of messages to an actor; return the object reference of the call."""
-    return handle.deliver.remote(*parts)
+@dataclass(frozen=True, slots=True)
+class PeerAddress:
+    """Address of another node: its incarnation, its Ray handle, and its socket if it is on the same Ray node."""
+
+    incarnation: int
+    handle: ActorHandle
+    socket: str = ""  # name of its socket; empty for a node on another Ray node
+
+
+class Peer:
+    """Another node, as the destination of calls: by its socket if it is on the same Ray node, else by Ray."""
+
+    def __init__(self, address: PeerAddress) -> None:
+        self._handle = address.handle
+        self._connection = SocketConnection(address.socket) if address.socket else None
+
+    def call(self, parts: Parts) -> object | None:
+        """Send a batch of messages; return what stands for the call, or None if there is no answer to wait for."""
+        if self._connection is not None:
+            try:
+                return self._connection.send(parts)
+            except OSError:
+                self._connection = None  # the node has crashed, or else Ray reaches it
+        return self._handle.deliver.remote(*parts)
+
+    def close(self) -> None:
+        """Close the connection to the node."""
+        connection = self._connection
+        if connection is not None:
+            connection.close()
+
+
+def send_batch(peer: Peer, parts: Parts) -> object | None:
+    """Send a batch of messages to a node; return the call, or None if there is no answer to wait for."""
+    return peer.call(parts)
 
 
 def unanswered(calls: list[Any]) -> list[Any]:
     """Return the calls that are not answered yet. For a crashed actor Ray answers, once it has detected the crash."""
-    left: list[Any] = ray.wait(calls, num_returns=len(calls), timeout=0, fetch_local=False)[1]
-    return left
+    of_ray = [call for call in calls if not isinstance(call, Unsent)]
+    left = ray.wait(of_ray, num_returns=len(of_ray), timeout=0, fetch_local=False)[1] if of_ray else []
+    if len(of_ray) == len(calls):
+        return list(left)
+    return [call for call in calls if (not call.sent if isinstance(call, Unsent) else call in left)]
 
 
 def answered(calls: list[Any], limit: float) -> None:
     """Wait until at least one of the calls is answered, for at most ``limit`` seconds."""
-    ray.wait(calls, timeout=limit, fetch_local=False)
+    if not any(isinstance(call, Unsent) for call in calls):
+        ray.wait(calls, timeout=limit, fetch_local=False)
+        return
+    until = now() + limit
+    while now() < until and len(unanswered(calls)) == len(calls):
+        time.sleep(POLL_INTERVAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +142,7 @@ class ActorContext:
         self.began = now()
         self._events: deque[tuple[str, float, dict[str, Any]]] = deque()
         self._parts: deque[SnapshotPart] = deque()
+        self._peers: dict[str, Peer] = {}
 
     def open(self, store_actor: ActorHandle | None, persisted: tuple[Table, object] | None, before: float) -> None:
         """Start the sender thread, and for a server the replication of its state.
@@ -119,6 +161,19 @@ class ActorContext:
             store = partial(_store_state, store_actor, self.name, self.incarnation)
             self.replicator = StateReplicator(store, _accepted, dict(persisted[0]) if persisted is not None else {})
         threading.Thread(target=self._send_loop, name="hogwild-sender", daemon=True).start()
+
+    def connect(self, name: str, address: PeerAddress) -> None:
+        """Add a node that has started, or replace one that has restarted."""
+        self.disconnect(name)
+        peer = self._peers[name] = Peer(address)
+        self.sender.connect(name, peer)
+
+    def disconnect(self, name: str) -> None:
+        """Remove a crashed node, and drop the messages that wait for it."""
+        self.sender.disconnect(name)
+        peer = self._peers.pop(name, None)
+        if peer is not None:
+            peer.close()
 
     def take_events(self) -> EmittedEvents:
         """Remove and return the events since the previous call."""
@@ -274,7 +329,8 @@ class FaultyTransport:
         return bool(packet.calls)
 
     def _make_call(self, packet: Packet, handle: object, parts: Parts) -> None:
-        packet.calls = [*packet.calls, self._transport.call(handle, parts)]
+        call = self._transport.call(handle, parts)
+        packet.calls = packet.calls if call is None else [*packet.calls, call]
         packet.pending_copies -= 1
 
     def _send_loop(self) -> None:

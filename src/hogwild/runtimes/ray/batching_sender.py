@@ -33,7 +33,7 @@ MAX_WAITING_ACKS = 32
 MAX_DELAY = 0.02  # maximal seconds that a message or an acknowledgement waits while the window has room
 POLL_INTERVAL = 0.001  # seconds between two queries for answered calls; a query costs as much as a short message
 
-Call = Callable[[Any, Parts], Any]  # (handle, pieces of bytes) -> reference of the call
+Call = Callable[[Any, Parts], Any]  # (peer, pieces of bytes) -> the call; None if there is no answer to wait for
 Unanswered = Callable[[list[Any]], list[Any]]  # (references of calls) -> the unanswered ones among them
 
 
@@ -166,8 +166,10 @@ class BatchingSender:
                 self._remove_answered(destination)
                 if len(destination.calls) >= _window(destination):
                     return
-            destination.calls.append(self._call(destination.handle, encode_envelopes(_batch(destination))))
+            call = self._call(destination.handle, encode_envelopes(_batch(destination)))
             self.calls += 1
+            if call is not None:
+                destination.calls.append(call)
 
 
 def _window(destination: _Destination) -> int:

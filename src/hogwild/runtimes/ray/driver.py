@@ -21,6 +21,7 @@ from hogwild.messaging.reliable_channel import is_durable
 from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.messaging.snapshot_collector import SnapshotCollector, incarnations_of, membership_events
 from hogwild.runtimes.ray.actor import Heartbeat, Peers, ResumeState
+from hogwild.runtimes.ray.actor_context import PeerAddress
 from hogwild.runtimes.ray.connection import put_job
 from hogwild.runtimes.ray.failure_detector import FailureDetector
 from hogwild.runtimes.ray.folder_locations import FolderLocations
@@ -230,14 +231,13 @@ class RayDriver:
             return
         record.since = now()
         self._collector.discard()
-        for peer, (_, handle) in self._peers(record.name).items():
-            assert peer != record.name
-            handle.joined.remote(record.name, record.incarnation, record.handle)
+        for other in self._others(record.name):
+            other.handle.joined.remote(record.name, _address(record, other))
         persisted: object = None
         if is_durable(record.name):
             persisted = self.records[COORDINATOR].handle.stored_state.remote(record.name, record.incarnation)
             self._start_standby()  # the standby process that was there may have become this server
-        record.handle.begin.remote(self._peers(record.name), persisted)
+        record.handle.begin.remote(self._peers(record), persisted)
         self._emit_placed(record)
 
     def _admit(self) -> None:
@@ -279,7 +279,7 @@ class RayDriver:
             record.since = now()
         for record in self.records.values():
             if record not in missing:
-                record.handle.begin.remote(self._peers(record.name), None, self._resume_state(record.name))
+                record.handle.begin.remote(self._peers(record), None, self._resume_state(record.name))
                 self._emit_placed(record)
         for record in missing:
             self._postpone(record)
@@ -289,8 +289,8 @@ class RayDriver:
         """Withdraw a worker for which the cluster has no room; the worker joins when a CPU is free."""
         del self.records[record.name]
         self.placement.end(record)
-        for _, handle in self._peers(record.name).values():
-            handle.lost.remote(record.name, record.incarnation)
+        for other in self._others(record.name):
+            other.handle.lost.remote(record.name, record.incarnation)
         self.job.emit("unplaced", seconds=self._seconds(), node=record.name, reason=self.placement.capacity())
 
     def _resume_state(self, name: str) -> ResumeState | None:
@@ -317,11 +317,11 @@ class RayDriver:
         before = 0.0 if self._snapshot is None else float(self._snapshot["seconds"])
         return before + (now() - coordinator.since if coordinator is not None and coordinator.since is not None else 0)
 
-    def _peers(self, name: str) -> Peers:
-        return {
-            each.name: (each.incarnation, each.handle) for each in self.records.values()
-            if each.started and each.name != name
-        }  # fmt: skip
+    def _others(self, name: str) -> list[ActorRecord]:
+        return [each for each in self.records.values() if each.started and each.name != name]
+
+    def _peers(self, record: ActorRecord) -> Peers:
+        return {other.name: _address(other, record) for other in self._others(record.name)}
 
     def _detect_failures(self) -> None:
         """Treat each node as crashed whose heartbeat is overdue, and handle processes that did not start in time."""
@@ -369,9 +369,8 @@ class RayDriver:
         if record.since is not None:
             self._collector.discard()
             self.running_seconds[name] += now() - record.since
-            for peer, (_, handle) in self._peers(name).items():
-                assert peer != name
-                handle.lost.remote(name, incarnation)
+            for other in self._others(name):
+                other.handle.lost.remote(name, incarnation)
         self.job.emit(
             "crashed", seconds=self._seconds(), node=name, incarnation=incarnation, reason=why, restarts=again
         )
@@ -433,6 +432,13 @@ class RayDriver:
             action.values, action.reason, action.figures.get("record", {}), action.figures.get("stopped", {}), seconds,
             dict(traffic), busy, running_seconds, more,
         )  # fmt: skip
+
+
+def _address(record: ActorRecord, sender: ActorRecord) -> PeerAddress:
+    """Return the address of a node for another node, with its socket if both are on the same Ray node."""
+    to, here = record.location, sender.location
+    near = to is not None and here is not None and to.node == here.node
+    return PeerAddress(record.incarnation, record.handle, to.socket if near and to is not None else "")
 
 
 def _reason(error: Exception) -> str:
