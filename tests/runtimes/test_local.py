@@ -1,6 +1,7 @@
 """Participants on threads: they come to the same as elsewhere, and nothing is left of them."""
 
 import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -152,6 +153,21 @@ def test_what_fails_in_a_worker_is_told(squares, monkeypatch):
     with pytest.raises(WorkerError, match=r"worker-\d failed: BrokenError: in the middle of it") as failure:
         descended(squares[0], ParameterServer(workers=3, push_every=1), Local())
     assert isinstance(failure.value.__cause__, BrokenError)
+
+
+def test_the_seconds_of_a_run_are_those_of_training(squares, monkeypatch):
+    """The parameters of a record are as old as its seconds say, and nobody trains during the last evaluation."""
+    measure, pause = row_message_driver.Evaluation.__call__, 0.5
+
+    def slow(evaluation, values, exactly):
+        time.sleep(pause if exactly else 0.0)
+        return measure(evaluation, values, exactly)
+
+    monkeypatch.setattr(row_message_driver.Evaluation, "__call__", slow)
+    began = time.perf_counter()
+    run = descended(squares[0], ParameterServer(workers=2), Local(), epochs=1)
+    whole = time.perf_counter() - began
+    assert 0 < run.history[-1]["seconds"] == run.seconds <= whole - pause
 
 
 def test_what_fails_while_measuring_is_told(squares, monkeypatch):

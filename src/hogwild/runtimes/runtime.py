@@ -38,13 +38,17 @@ class Runtime:
     uses_gpu: ClassVar[bool] = False  # whether rows are trained on a GPU
     passes_messages: ClassVar[bool] = False  # whether workers send each other messages
     simulated_time: ClassVar[bool] = False  # whether the seconds of a run are simulated
-    message_seconds: ClassVar[float] = 1e-3  # seconds of a push and a pull without their contents
     saves_checkpoints: ClassVar[bool] = False  # whether a message-passing run can write checkpoints
 
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Crashes that the runtime injects."""
         return ()
+
+    @property
+    def message_seconds(self) -> float:
+        """Seconds of a push and a pull without their contents."""
+        return 1e-3
 
     @property
     def join_times(self) -> Mapping[int, float]:

@@ -79,6 +79,7 @@ class LocalDriver:
         self._numbers = itertools.count()
         self._finish: tuple[Finish, float] | None = None
         self._began = now()
+        self._collected = 0.0  # seconds of the run after which the last parameters to evaluate were there
 
     def play(self) -> Outcome:
         """Run until a node finishes the run or fails, then terminate all threads; return the outcome."""
@@ -117,7 +118,8 @@ class LocalDriver:
         self.persisted[name] = what
 
     def evaluate(self, actor: Actor, action: Evaluate) -> None:
-        """Queue parameters for evaluation in the evaluator's thread."""
+        """Queue parameters for evaluation in the evaluator's thread, and note the time that they are from."""
+        self._collected = now() - self._began
         self.evaluator.put(actor, action)
 
     def _evaluated(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
@@ -127,6 +129,7 @@ class LocalDriver:
         """Queue an event with its present time and traffic; the thread of ``play`` records it and calls callbacks."""
         seconds = now() - self._began
         if action.event == "epoch":
+            seconds = self._collected
             sent = self._traffic().values()
             action.what.update(
                 seconds=seconds, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
@@ -139,8 +142,9 @@ class LocalDriver:
         self._calls.put(partial(self._saved, actor, action))
 
     def finish(self, action: Finish) -> None:
-        """Queue the end of the run."""
-        self._calls.put(partial(self._finished, action, now() - self._began))
+        """Queue the end of the run, without the last evaluation in its seconds."""
+        seconds = now() - self._began if action.values is None else self._collected
+        self._calls.put(partial(self._finished, action, seconds))
 
     def fail(self, name: str, error: BaseException) -> None:
         """Queue an error that stops a node, and with it the run."""

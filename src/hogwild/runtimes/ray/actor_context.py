@@ -143,6 +143,7 @@ class ActorContext:
         self._events: deque[tuple[str, float, dict[str, Any]]] = deque()
         self._parts: deque[SnapshotPart] = deque()
         self._peers: dict[str, Peer] = {}
+        self._collected = 0.0  # seconds of the run after which the last parameters to evaluate were there
 
     def open(self, store_actor: ActorHandle | None, persisted: tuple[Table, object] | None, before: float) -> None:
         """Start the sender thread, and for a server the replication of its state.
@@ -226,8 +227,9 @@ class ActorContext:
             self.sender.pending.set()
 
     def evaluate(self, actor: Actor, action: Evaluate) -> None:
-        """Queue parameters for evaluation in the evaluator's thread."""
+        """Queue parameters for evaluation in the evaluator's thread, and note the time that they are from."""
         assert self.evaluator is not None
+        self._collected = now() - self.began
         self.evaluator.put(actor, action)
 
     def evaluated(self, actor: Actor, action: Evaluate, figures: dict[str, float]) -> None:
@@ -238,6 +240,7 @@ class ActorContext:
         """Queue an event for the driver, with the time and, for an epoch, the traffic of all nodes."""
         seconds = now() - self.began
         if action.event == "epoch":
+            seconds = self._collected
             action.what.update(seconds=seconds, messages=self.sent[0], bytes=self.sent[1])
         self._events.append((action.event, seconds, action.what))
 
@@ -246,8 +249,8 @@ class ActorContext:
         self._parts.append(SnapshotPart(action.number, action.what))
 
     def finish(self, action: Finish) -> None:
-        """Record the end of the run for the next heartbeat."""
-        self.finished = action, now() - self.began
+        """Record the end of the run for the next heartbeat, without the last evaluation in its seconds."""
+        self.finished = action, now() - self.began if action.values is None else self._collected
 
     def fail(self, name: str, error: BaseException) -> None:
         """Record an error that stops this node, with the last three entries of its traceback if it is not our own."""

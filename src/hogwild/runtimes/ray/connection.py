@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -82,6 +83,14 @@ def load() -> ModuleType:
         raise MissingExtraError("The runtime Ray", "ray", "ray") from None
     module: ModuleType = ray
     return module
+
+
+def has_one_node(address: str | None) -> bool:
+    """Return whether all actors are on one Ray node: the cluster has no other, or is started here for the run."""
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        return len([node for node in ray.nodes() if node["Alive"]]) == 1
+    return (address or os.environ.get("RAY_ADDRESS") or OWN) == OWN
 
 
 @contextmanager

@@ -96,6 +96,7 @@ class EventLoop:
         self.memory = 0  # maximal bytes of arrays, with shared arrays counted once
         self.memory_per_holder = 0  # maximal bytes of arrays, with shared arrays counted once per holder
         self._collector = SnapshotCollector()
+        self._collected = 0.0  # time at which the last parameters to evaluate were there
         self.outcome: Outcome | None = None
         self._replay = None if runtime.trace is None else TraceReplay(runtime.trace)
         self._simulates_handling = self._replay is not None or runtime.handling_time != Always(0.0)
@@ -210,6 +211,7 @@ class EventLoop:
         elif isinstance(action, Persist):
             self.persisted[name] = action.what
         elif isinstance(action, Evaluate):
+            self._collected = self.now
             figures = self.job.measure(action.values, True)
             after = 0.0 if self._replay is None else self._replay.evaluation(name)
             self._schedule(self.now + after, name, self.incarnations[name], Evaluated(action.number, figures))
@@ -221,15 +223,17 @@ class EventLoop:
             self._end(action.values, action.reason, action.figures)
 
     def _emit(self, action: Emit) -> None:
+        seconds = self.now
         if action.event == "epoch":
+            seconds = self._collected
             memory, per_holder = held_bytes(self.nodes.values())
             self.memory, self.memory_per_holder = max(self.memory, memory), max(self.memory_per_holder, per_holder)
             sent = self.traffic.values()
             action.what.update(
-                seconds=self.now, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
+                seconds=seconds, messages=sum(each.messages for each in sent), bytes=sum(each.bytes for each in sent)
             )
         what = {name: value for name, value in action.what.items() if name != "seconds"}
-        self.job.emit(action.event, seconds=self.now, values=action.values, **what)
+        self.job.emit(action.event, seconds=seconds, values=action.values, **what)
 
     def _save(self, name: str, action: SnapshotPart) -> None:
         part = with_trainer_state(action, self._trainers.get(name))
@@ -342,12 +346,13 @@ class EventLoop:
     # Outcome
 
     def _end(self, values: Floats | None, reason: str, figures: dict[str, Any]) -> None:
+        seconds = self.now if values is None else self._collected  # without the last evaluation
         for name in self.incarnations:
             self.running_seconds[name] += self.now - self._since[name]
         for node in self.nodes.values():
             self.traffic["all"].resent += node.channel.resent
         self.outcome = Outcome(
-            values, reason, figures.get("record", {}), figures.get("stopped", {}), self.now, dict(self.traffic),
+            values, reason, figures.get("record", {}), figures.get("stopped", {}), seconds, dict(self.traffic),
             dict(self.busy),
             {name: seconds for name, seconds in self.running_seconds.items() if is_worker(name)},
             {
