@@ -30,6 +30,7 @@ from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.row_trainer import RowSource, pack_state, unpack_state
 
 _NONE = np.empty(0, np.float32)
+WARMED = 2**16  # frequent features whose memory is touched before training, so that the first exchange is no slower
 # Non-zeros of a burst, as a multiple of the features, from which on all features count as touched. To find out which
 # ones are would take longer than to compare all.
 MANY = 1
@@ -69,6 +70,9 @@ class ResidentTrainer:
         shard, terms = self.rows.local_shard, 1 if self.cores is None else self.cores.workers
         change = self.burst(Train(start, shard, 0, terms, 0, 1)).change
         self.burst(Train(None, shard, 0, terms, 0, 1, received=change))
+        self._load(start)
+        self._take_change(self._all[:WARMED], self._damping.shares(self.state, terms, 1.0))
+        self.rows.page_in()
 
     def burst(self, train: Train) -> Trained:
         """Train on the rows of a burst, and return the change."""
@@ -126,6 +130,8 @@ class ResidentTrainer:
         weigh_changes(
             *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, change, before,
         )  # fmt: skip
+        if features is self._all:  # in the order of ``pack_state`` already
+            return frozen(change), before
         if width * count * 8 >= size * width * 4:
             whole = np.zeros(size * width, np.float32)
             scatter(whole, features, outputs, width, size, change)

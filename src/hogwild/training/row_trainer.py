@@ -7,11 +7,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from mmap import PAGESIZE
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.dataset import Chunk
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
@@ -88,6 +90,16 @@ class RowSource:
     def local_shard(self) -> tuple[int, int]:
         """A shard whose rows this machine has, and the number of shards."""
         return local_shard(self.problem.training, self.workers)
+
+    def page_in(self) -> None:
+        """Read a number of each page of rows in memory.
+
+        The first access to a page that another process has written takes long, and would slow down the first epoch.
+        """
+        data = self.problem.training
+        if isinstance(data, InMemoryDataset):
+            for array in data.rows.arrays:
+                array[:: max(1, PAGESIZE // array.itemsize)].max(initial=0)
 
     def chunks(self, train: Train) -> Iterator[Chunk]:
         """Return the terms of a burst; after the last row of the shard's epoch, the next epoch begins.

@@ -25,7 +25,7 @@ from hogwild.runtimes.messaging.actor import Actor, Evaluator, now
 from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.ray.batching_sender import MAX_DELAY, POLL_INTERVAL, BatchingSender, Call, Unanswered
 from hogwild.runtimes.ray.local_socket import SocketConnection, Unsent
-from hogwild.runtimes.ray.state_replication import StateReplicator
+from hogwild.runtimes.ray.state_replication import EVERY, StateReplicator
 from hogwild.runtimes.ray.wire_codec import Parts
 
 IDLE = 1.0  # seconds after which an idle sender thread checks for work
@@ -160,7 +160,9 @@ class ActorContext:
         self.began = now() - before
         if store_actor is not None:
             store = partial(_store_state, store_actor, self.name, self.incarnation)
-            self.replicator = StateReplicator(store, _accepted, dict(persisted[0]) if persisted is not None else {})
+            table = dict(persisted[0]) if persisted is not None else {}
+            # Without a state, a server that restarts gets all messages again. So the first replication may wait, too.
+            self.replicator = StateReplicator(store, _accepted, table, now() + EVERY)
         threading.Thread(target=self._send_loop, name="hogwild-sender", daemon=True).start()
 
     def connect(self, name: str, address: PeerAddress) -> None:

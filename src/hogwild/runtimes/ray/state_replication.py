@@ -68,13 +68,15 @@ class StateReplicator:
     replicated : Table, default {}
         Replicated messages: for each sender its incarnation, and the number of the first message that is not
         replicated. Senders may delete all earlier messages.
+    earliest : float, default 0.0
+        Earliest time of the next replication, in seconds.
     """
 
     store: Put
     answer: Answer
     replicated: Table = field(default_factory=dict)
+    earliest: float = 0.0
     _state: Any = None  # the latest state, if its replication has not started
-    _next: float = 0.0  # earliest time of the next replication, in seconds
     _in_progress: tuple[Any, Table] | None = None  # the replication in progress: its call, and its table
     _held: list[Envelope] = field(default_factory=list)  # replies that wait for the next replication
     _held_in_progress: list[Envelope] = field(default_factory=list)  # replies that wait for the replication in progress
@@ -90,7 +92,7 @@ class StateReplicator:
         """Hold a reply until the latest state is replicated, and make that replication due at once."""
         with self._lock:
             self._held.append(envelope)
-            self._next = 0.0
+            self.earliest = 0.0
 
     def limit_ack(self, ack: Envelope) -> Envelope:
         """Return an acknowledgement that confirms as persisted only the replicated messages."""
@@ -117,8 +119,8 @@ class StateReplicator:
             if self._in_progress is None and self._state is None:  # the latest state is replicated
                 envelopes += self._held
                 self._held = []
-            elif self._in_progress is None and now >= self._next:
-                what, self._state, self._next = self._state, None, now + EVERY
+            elif self._in_progress is None and now >= self.earliest:
+                what, self._state, self.earliest = self._state, None, now + EVERY
                 self._in_progress, self._held_in_progress, self._held = (self.store(what), what[0]), self._held, []
             return envelopes
 
