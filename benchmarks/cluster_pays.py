@@ -102,7 +102,7 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
     text = [
         "`hogwild train DATA.npz --l2 ... --rule ... --workers 2 --epochs N --strategy ... --runtime ...`, all other",
         f"options left out: the fewest epochs N that come to the objective of `--strategy hogwild` after {EPOCHS},",
-        f"and the seconds of training, evaluation included. Medians of {TURNS} runs.",
+        f"and the seconds of training, without the last evaluation. Medians of {TURNS} runs.",
         f"A dash: not within {LIMIT:g} s or {MOST_EPOCHS[-1]} epochs.",
         "",
         *results.table(head, rows),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Chunk, Dataset
 from hogwild.data.sampling import subsample
 from hogwild.errors import CheckpointError, DataError
 from hogwild.events import EventLog, Parameters
@@ -263,7 +263,10 @@ class Evaluation:
         if not all(np.isfinite(part).all() for part in parameters):
             return {"loss": float("nan")}
         sample = None if exactly else self._sample
-        figures: dict[str, float] = problem.metrics(_sums(problem, sample or problem.data, parameters))
+        sums = (
+            _sums(problem, problem.data, parameters) if sample is None else _sums_at_once(problem, sample, parameters)
+        )
+        figures: dict[str, float] = problem.metrics(sums)
         figures |= {} if sample is None else {"sampled_rows": sample.n_rows}
         figures["objective"] = figures["loss"] + problem.penalty(parameters)
         if self.held_out is not None:
@@ -280,6 +283,14 @@ class Evaluation:
         data = self.trained.problem.data
         rows = sampled_rows(data)
         return subsample(data, rows, self.seed) if self.samples and rows else None
+
+
+def _sums_at_once(problem: RowProblem, data: Dataset, values: State) -> Any:
+    """Return the sums over few rows in memory: to measure them chunk by chunk takes twice as long."""
+    plan = data.here().in_order().whole()
+    if plan is None or not isinstance(plan.order, np.ndarray):
+        return _sums(problem, data, values)
+    return problem.measure(Chunk(plan.rows, plan.order), values)
 
 
 def _sums(problem: RowProblem, data: Dataset, values: State) -> Any:

@@ -174,8 +174,7 @@ def _connected(name: str) -> socket.socket:
 
 def _is_own(connection: socket.socket) -> bool:
     """Return whether the process at the other end belongs to the user of this one."""
-    # The constant is missing on other systems, on which this package has no such sockets.
-    found = connection.getsockopt(socket.SOL_SOCKET, getattr(socket, "SO_PEERCRED", 17), _CREDENTIALS.size)
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     user: int = _CREDENTIALS.unpack(found)[1]
     return user == os.getuid()
 
