@@ -117,7 +117,7 @@ def test_a_second_ctrl_c_ends_it_at_once(program, tmp_path):
 def test_when_the_coordinator_dies_the_same_command_goes_on(program, tmp_path):
     options = (
         "--epochs",
-        "30",
+        "60",  # A checkpoint takes a second or two: the first run must not end by itself before it is killed.
         "--resume",
         str(tmp_path / "kept"),
         "--delay",
