@@ -1,4 +1,4 @@
-"""Unix sockets between actors of one Ray node, over which a message takes a twentieth of the time of a Ray call.
+"""Unix sockets between actors of one Ray node, over which a short call takes a small part of the time of a Ray call.
 
 The sockets have names in Linux's abstract namespace, so that a process that is killed leaves no file behind. Both ends
 check that the process at the other end belongs to the same user. Received bytes are decoded and checked as those of Ray
