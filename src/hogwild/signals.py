@@ -101,6 +101,10 @@ def deferred_interrupts() -> Iterator[Interrupt]:
         number: handler for number, handler in present.items()
         if handler is signal.default_int_handler or isinstance(handler, Termination)
     }  # fmt: skip
+    # A library may have swallowed the KeyboardInterrupt of an earlier signal, in a callback for example.
+    earlier = [handler.number for handler in replaced.values() if isinstance(handler, Termination) and handler.number]
+    if earlier and interrupt.number is None:
+        interrupt.number = earlier[0]
     for number in replaced:
         signal.signal(number, interrupt)
     try:

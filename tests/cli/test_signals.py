@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -111,3 +112,11 @@ def test_a_program_that_is_no_command_has_its_usual_sigterm() -> None:
     with deferred_interrupts():
         assert isinstance(signal.getsignal(signal.SIGINT), Interrupt)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_signal_that_a_library_swallowed_ends_the_run() -> None:
+    with terminations():
+        with contextlib.suppress(KeyboardInterrupt):
+            press(signal.SIGTERM)
+        with deferred_interrupts() as interrupt:
+            assert interrupt.pressed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,23 @@ def ended(process: subprocess.Popen[bytes], timeout: float = 120.0) -> tuple[int
 def run(*words: object, timeout: float = 120.0, **options: object) -> tuple[int, str, str]:
     """Run a command to its end."""
     return ended(start(*words, **options), timeout)
+
+
+def wait_for_handlers(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a command handles signals, or has ended. Before that, Python itself prints where Ctrl-C came."""
+    end = time.monotonic() + LEFT_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        caught = next(line for line in _status(process.pid) if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.01)
+
+
+def _status(pid: int) -> list[str]:
+    try:
+        return [*Path(f"/proc/{pid}/status").read_text().splitlines(), "SigCgt: 0"]
+    except OSError:
+        return ["SigCgt: 0"]
 
 
 def session(leader: int) -> list[psutil.Process]:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import ended, leftovers, run, start
+from commands import ended, leftovers, run, start, wait_for_handlers
 
 from hogwild import load
 
@@ -75,6 +75,8 @@ def test_signals_at_random_moments(name: str, given: Path, tmp_path: Path) -> No
         try:
             process.wait(wait)
         except subprocess.TimeoutExpired:
+            if number == signal.SIGINT:
+                wait_for_handlers(process)
             # A terminal or a service manager sends a signal to all processes; Ray's own ones do not survive that.
             os.killpg(process.pid, number) if group and "ray" not in name else process.send_signal(number)
         started = time.monotonic()
