@@ -21,11 +21,10 @@ from hogwild.data.sampling import (
     Weighted,
     batch_sampling,
     feature_visits,
-    narrowed,
     row_sampling,
     row_weights,
-    subsample,
 )
+from hogwild.data.subsample import narrowed, subsample
 from hogwild.errors import DataError, ParameterError
 
 ROWS, EPOCHS = 600, 60

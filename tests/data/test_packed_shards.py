@@ -18,7 +18,7 @@ from hogwild.data.packing.format import write_description
 from hogwild.data.packing.pack import pack
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.packing.sharded_rows import SHARDS, shard_name
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.rules import SGD
 from hogwild.schedules import Constant

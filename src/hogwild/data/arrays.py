@@ -6,7 +6,6 @@ This module therefore checks the structure before it asks SciPy to convert, sort
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows
 from hogwild.errors import DataError
 from hogwild.jit import compiled
 from hogwild.machine import available_bytes, usable_cores
+from hogwild.parallel import in_parallel
 
 ENCODE = "Encode text, dates and categories as numbers first."
 FINITE = "Replace or leave out missing and infinite values."
@@ -313,10 +313,7 @@ def _examine(indptr: Array, indices: Array, values: Array, features: int) -> tup
         )
         return found
 
-    if threads == 1:
-        return examine(0)
-    with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(examine, range(threads)))
+    found = in_parallel(examine, range(threads))
     worse = [each for each in found if each[0] not in (_FINE, _DISORDERED)]
     return worse[0] if worse else max(found)
 

@@ -12,11 +12,13 @@ from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import BLOCK_ROWS, Chunk, EpochPlan
 from hogwild.data.random_order import RandomOrder
 from hogwild.data.shuffle import mixed
+from hogwild.data.slices import in_slices
 from hogwild.jit import compiled
 
 # A worker claims one chunk at a time. A chunk is large enough that claiming costs nothing, and small enough that there
 # are many. ``_FEWEST`` and ``_MOST`` are non-zeros of a chunk; ``_CHUNKS`` is the number of chunks wanted.
 _FEWEST, _MOST, _CHUNKS = 2**14, 2**19, 64
+FILLED_ROWS = 2**16  # row numbers that take longer to write than waking a thread
 
 
 def rows_per_chunk(n_rows: int, nonzeros: int) -> int:
@@ -114,7 +116,12 @@ class RowBlocks:
         starts = np.zeros(len(firsts) + 1, np.int64)
         np.cumsum(np.minimum(extents.size, extents.last - firsts), out=starts[1:])
         order = np.empty(int(starts[-1]), number_type(extents.last))
-        _fill_in_blocks(order, starts, firsts, self._seed, 0)
+
+        def fill(part: slice) -> None:
+            rows, among = slice(starts[part.start], starts[part.stop]), slice(part.start, part.stop + 1)
+            _fill_in_blocks(order[rows], starts[among], firsts[part], self._seed, part.start)
+
+        in_slices(len(firsts), fill, max(1, FILLED_ROWS // extents.size))
         return order, starts
 
 

@@ -6,7 +6,6 @@ lie together in memory, and in each row before the rare ones.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +16,11 @@ from hogwild.data.shuffle import copy_renumbered, empty_entries, row_starts
 from hogwild.data.slices import in_slices
 from hogwild.data.statistics import count_features
 from hogwild.jit import compiled, compiled_part
+from hogwild.parallel import in_parallel
 
 # Rows that suffice to tell frequent features from rare ones, and to find the most frequent ones.
 SAMPLED_ROWS, FEWER_ROWS = 2**13, 2**11
+COUNTS = 2**12  # counts that are told apart before the most frequent features are sorted
 MOST_PLACES = 2**22  # counts by which features are sorted without comparing them: 32 MiB
 
 
@@ -72,8 +73,7 @@ def frequent_first(rows: CSRRows, order: Array, frequent: int, threads: int) -> 
         if weights.size:
             weights[part] = rows.weights[ids]
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(copy, range(0, len(order), share)))
+    in_parallel(copy, range(0, len(order), share), threads)
     copied = replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
     return FrequentFirst(copied, numbers, rare_starts)
 
@@ -102,6 +102,34 @@ def ranking(counts: Array) -> Ranking:
     _number(counts, most, ranks)
     in_slices(len(counts), lambda part: _invert(ranks[part], part.start, features))
     return Ranking(features, ranks)
+
+
+def most_frequent(counts: Array, wanted: int) -> Ranking:
+    """Rank the ``wanted`` most frequent features; all others have the rank ``wanted``.
+
+    >>> found = most_frequent(np.array([3, 0, 5, 3]), 2)
+    >>> found.features, found.ranks
+    (array([2, 0]), array([1, 2, 0, 2], dtype=uint32))
+    """
+    among = in_slices(len(counts), lambda part: _histogram(counts[part]))
+    at_least = np.cumsum(np.sum(among, axis=0)[::-1])[::-1]  # features with at least this count, or with more places
+    least = max(0, int(np.searchsorted(-at_least, -wanted, side="right")) - 1)
+    pieces = in_slices(len(counts), lambda part: part.start + np.flatnonzero(counts[part] >= least))
+    candidates = np.concatenate(pieces)
+    features = candidates[np.argsort(-counts[candidates], kind="stable")[:wanted]]
+    ranks = np.empty(len(counts), np.uint32)
+    in_slices(len(counts), lambda part: ranks[part].fill(wanted))
+    ranks[features] = np.arange(len(features), dtype=np.uint32)
+    return Ranking(features, ranks)
+
+
+@compiled
+def _histogram(counts: Array) -> Array:
+    """Return how many features have each count below ``COUNTS``; the last place has those with more."""
+    found = np.zeros(COUNTS, np.int64)
+    for count in counts:
+        found[min(count, COUNTS - 1)] += 1
+    return found
 
 
 @compiled

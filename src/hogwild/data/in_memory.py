@@ -27,7 +27,7 @@ from hogwild.data.frequent_first import FrequentFirst, frequent_first
 from hogwild.data.present_columns import PresentColumns
 from hogwild.data.random_order import MOST_ROWS, RandomOrder
 from hogwild.data.shuffle import gather_most, random_permutation
-from hogwild.data.slices import in_slices
+from hogwild.data.slices import ENTRIES, in_slices
 from hogwild.data.statistics import feature_counts
 from hogwild.errors import DataError, ParameterError
 from hogwild.machine import available_bytes, recently_available_bytes
@@ -371,7 +371,10 @@ def _count_two(labels: Array) -> tuple[Array, Array] | None:
 
 
 def _encoded(encode: Callable[[Array], Array], labels: Array) -> Array:
-    return np.asarray(encode(labels.astype(np.float64, copy=False)))
+    numbers = labels.astype(np.float64, copy=False)
+    if len(numbers) <= ENTRIES:
+        return np.asarray(encode(numbers))
+    return np.concatenate(in_slices(len(numbers), lambda part: encode(numbers[part])))
 
 
 def _nonzeros_of(rows: CSRRows, ids: Array) -> int:

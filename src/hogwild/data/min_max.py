@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from hogwild.data.csr import Array
+from hogwild.parallel import in_parallel
 
 WORTH_A_THREAD = 2**21  # numbers, about half a millisecond
 
@@ -18,12 +17,7 @@ def min_max(array: Array, threads: int) -> tuple[float, float]:
     ((0.0, 9.0), (nan, nan))
     """
     threads = max(1, min(threads, array.size // WORTH_A_THREAD))
-    parts = np.array_split(array, threads)
-    if threads == 1:
-        found = [_min_max(array)]
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            found = list(pool.map(_min_max, parts))
+    found = in_parallel(_min_max, np.array_split(array, threads), threads)
     return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
 
 

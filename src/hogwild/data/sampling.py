@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hogwild.data.chunks import RowDraws
-from hogwild.data.csr import Array, CSRRows, concatenate
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.field_vocabulary import FieldVocabulary
-from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, kebab, lookup
@@ -399,7 +397,8 @@ def row_weights(data: Dataset) -> Array | None:
 def feature_visits(data: Dataset, chances: Array | None) -> Array:
     """Return the number of rows in an epoch that have each feature; where rows are drawn, the expected number.
 
-    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS
+    >>> from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
+    >>> from hogwild.data.in_memory import InMemoryDataset
     >>> indices = np.array([0, 0, 1], np.uint32)
     >>> rows = CSRRows(np.array([0, 1, 3]), indices, NO_VALUES, np.zeros(2), NO_WEIGHTS, 2, "binary")
     >>> data = InMemoryDataset(rows, shuffled=False)
@@ -425,53 +424,3 @@ def feature_visits(data: Dataset, chances: Array | None) -> Array:
 
 def _cut(order: Indices, batch: int) -> Iterator[Indices]:
     return (order[first : first + batch] for first in range(0, len(order), batch))
-
-
-# Largest ratio of all rows to wanted rows at which one copy from all rows is faster than a copy per chunk.
-MANY_CHUNKS = 16
-
-
-def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
-    """Copy about ``rows`` random rows, or all if there are fewer, into a new data set in memory.
-
-    >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
-    >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
-    >>> subsample(InMemoryDataset(table, shuffled=False), 4).n_rows
-    4
-    """
-    pieces: list[CSRRows] = []
-    data = data.here()
-    epoch, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
-    whole = epoch.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
-    if whole is not None:
-        pieces.append(gather(whole.rows, np.asarray(whole.order[:wanted], np.int64)))
-        wanted = 0
-    while wanted > 0 and number < len(epoch):
-        chunk = epoch[number]
-        order = np.asarray(chunk.order[:wanted], np.int64)
-        pieces.append(gather(chunk.rows, order))
-        epoch.done(number)
-        wanted, number = wanted - len(order), number + 1
-    taken = replace(concatenate(pieces), features=data.n_features)
-    return InMemoryDataset(taken, shuffled=True, name=data.name, base=data.base, table=data.table)
-
-
-def narrowed(data: InMemoryDataset) -> InMemoryDataset:
-    """Return the same rows without empty columns; the other columns are renumbered in their order.
-
-    >>> from hogwild.data.csr import NO_WEIGHTS
-    >>> indices = np.array([3, 9, 3], np.uint32)
-    >>> rows = CSRRows(np.array([0, 2, 3]), indices, np.ones(3), np.zeros(2), NO_WEIGHTS, 10, "sparse")
-    >>> few = narrowed(InMemoryDataset(rows, shuffled=True))
-    >>> few.n_features, few.rows.indices
-    (2, array([0, 1, 0], dtype=uint32))
-    """
-    rows = data.rows
-    if rows.layout == "dense" or not rows.nonzeros:
-        return data
-    present = np.zeros(rows.features, np.bool_)
-    present[rows.indices] = True
-    numbers = np.cumsum(present, dtype=rows.indices.dtype)  # New column numbers, counted from one.
-    few = replace(rows, indices=numbers[rows.indices] - numbers.dtype.type(1), features=int(numbers[-1]))
-    table = None if data.table is None else FieldVocabulary(data.table.keys[present])
-    return InMemoryDataset(few, shuffled=data.shuffled, name=data.name, base=data.base, table=table)

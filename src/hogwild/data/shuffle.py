@@ -7,18 +7,21 @@ through files, in pieces of any size.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.csr import NO_INDICES, NO_VALUES, Array, CSRRows
+from hogwild.data.slices import in_slices
 from hogwild.jit import compiled
 from hogwild.machine import usable_cores
+from hogwild.parallel import in_parallel
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
+FEW_STARTS = 2**16  # starts of rows that take longer to compute than waking a thread
 WORTH_A_THREAD = 2**17  # entries of rows in random order to copy, about a millisecond
 
 
@@ -89,8 +92,7 @@ def gather_most(rows: CSRRows, order: Array, threads: int | None = None, new_num
         if weights.size:
             weights[part] = rows.weights[numbers]
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(copy, range(0, len(order), share)))
+    in_parallel(copy, range(0, len(order), share), threads)
     return replace(rows, indptr=indptr, indices=indices, values=values, labels=labels, weights=weights)
 
 
@@ -118,18 +120,25 @@ def row_starts(indptr: Array, order: Array) -> Array:
     array([0, 1, 3])
     """
     starts = np.empty(len(order) + 1, np.int64)
-    _row_starts(indptr, order, starts)
+    totals = in_slices(len(order), lambda part: _ends(indptr, order[part], starts[1:][part]), FEW_STARTS)
+    starts[0], before = 0, np.cumsum([0, *totals])
+
+    def move(part: slice) -> None:
+        starts[1:][part] += before[part.start // FEW_STARTS]
+
+    in_slices(len(order), move, FEW_STARTS)
     return starts
 
 
 @compiled
-def _row_starts(indptr: Array, order: Array, starts: Array) -> None:
+def _ends(indptr: Array, order: Array, ends: Array) -> Any:
+    """Write where rows end if they are stored in this order; return where the last one does."""
     total = np.int64(0)
     for at in range(order.size):
-        starts[at] = total
         row = np.int64(order[at])
         total += np.int64(indptr[row + 1]) - np.int64(indptr[row])
-    starts[order.size] = total
+        ends[at] = total
+    return total
 
 
 @compiled

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 
-from hogwild.machine import usable_cores
+from hogwild.parallel import in_parallel
 
 T = TypeVar("T")
 
-ENTRIES = 2**18  # entries of a slice, which take longer than starting a thread
+ENTRIES = 2**18  # entries of a slice, which take longer than waking a thread
 
 
 def in_slices(length: int, work: Callable[[slice], T], entries: int = ENTRIES) -> list[T]:
@@ -25,10 +24,7 @@ def in_slices(length: int, work: Callable[[slice], T], entries: int = ENTRIES) -
     ([(0, 5)], [2, 4, 5])
     """
     slices = [slice(first, min(first + entries, length)) for first in range(0, length, entries)]
-    if len(slices) == 1:
-        return [work(slices[0])]
-    with ThreadPoolExecutor(min(len(slices), usable_cores()) or 1, thread_name_prefix="hogwild-slices") as pool:
-        return list(pool.map(work, slices))
+    return in_parallel(work, slices)
 
 
 def copy_array(to: Any, source: Any) -> None:

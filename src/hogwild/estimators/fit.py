@@ -12,7 +12,7 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.errors import DivergedError
 from hogwild.estimators.device import runtime_of
 from hogwild.estimators.sklearn_parameters import Parts, averaged_share, stabilised

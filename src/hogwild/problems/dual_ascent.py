@@ -13,7 +13,7 @@ import numpy as np
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Dataset
 from hogwild.data.frequent_first import Ranking, ranking
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.jit import Function, bind
 from hogwild.kernels import linear_build
 from hogwild.losses import Loss

@@ -16,8 +16,9 @@ from hogwild.data import as_dataset
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.data.sampling import RowSampling, feature_visits, row_sampling, subsample
+from hogwild.data.sampling import RowSampling, feature_visits, row_sampling
 from hogwild.data.slices import ENTRIES, in_slices
+from hogwild.data.subsample import subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.kernels import factorisation_machine_build, loss_sums

@@ -10,9 +10,9 @@ import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.frequent_first import Ranking, ranking
-from hogwild.data.sampling import subsample
+from hogwild.data.frequent_first import Ranking, most_frequent, ranking
 from hogwild.data.slices import in_slices
+from hogwild.data.subsample import subsample
 from hogwild.kernels.linear_dual import new_locks
 from hogwild.kernels.linear_replicated import BENT, LINE, LONGEST, PACE, PERIOD, SHORTEST, WAITING, WHOLE, WORKER
 from hogwild.problems.feature_tiers import eigenvalues
@@ -51,7 +51,7 @@ class ReplicaLayout:
     """Choice of the hot coordinates, and of how often they are merged."""
 
     by_rank: Array  # Hot coordinates, the most frequent first.
-    where: Array  # Rank of every coordinate.
+    where: Array  # Rank of every coordinate; that of the others is the number of hot coordinates.
     tiers: Array  # First rank of each tier, and the end of the last tier.
     stiff: Array  # Largest curvature of each tier.
     period: int  # Number of rows between two merges.
@@ -143,8 +143,12 @@ def replica_layout(data: Dataset, bytes_each: int, curvature: float, rows: int) 
     dense = few.layout == "dense"
     hots = count_hot(features, bytes_each, dense)
     # In dense rows, all coordinates are as frequent.
-    in_order = Ranking(np.arange(features), np.arange(features, dtype=np.uint32))
-    ranked = in_order if dense else ranking(data.frequencies())
+    if dense:
+        ranked = Ranking(np.arange(features), np.arange(features, dtype=np.uint32))
+    elif hots == features:
+        ranked = ranking(data.frequencies())
+    else:
+        ranked = most_frequent(data.frequencies(), hots)
     tiers = np.array([0, hots]) if dense else _tiers(hots)  # All coordinates of dense rows are equally frequent.
     if dense:
         table = few.values[few.indptr[0] : few.indptr[-1]].reshape(len(few), features)

@@ -17,8 +17,9 @@ from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.frequent_first import ranking
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.present_columns import without_absent
-from hogwild.data.sampling import RowSampling, Split, feature_visits, narrowed, row_sampling, subsample
+from hogwild.data.sampling import RowSampling, Split, feature_visits, row_sampling
 from hogwild.data.slices import in_slices
+from hogwild.data.subsample import narrowed, subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters

@@ -15,8 +15,9 @@ from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.ratings import Ids, Ratings, open_ratings
 from hogwild.data.ratings.ratings import in_blocks, sides_for
-from hogwild.data.sampling import RowSampling, Split, row_sampling, subsample
+from hogwild.data.sampling import RowSampling, Split, row_sampling
 from hogwild.data.shuffle import gather_most
+from hogwild.data.subsample import subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from hogwild import rules, schedules
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.sampling import RowSampling, Split, subsample
+from hogwild.data.sampling import RowSampling, Split
+from hogwild.data.subsample import subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.losses import Loss

@@ -14,7 +14,7 @@ import numpy as np
 
 from hogwild.data.csr import NO_INDICES, Array, CSRRows
 from hogwild.data.dataset import Dataset
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.problems.problem import State
 
 FAR = 2.0  # Distance of a column's mean from zero, in standard deviations, above which the column is far.

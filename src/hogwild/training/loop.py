@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.packing.mapped_arrays import check_mapped_files
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import IterateAverage

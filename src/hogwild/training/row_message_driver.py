@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.errors import CheckpointError, DataError
 from hogwild.events import EventLog, Parameters
 from hogwild.files import format_size, to_jsonable

@@ -12,7 +12,7 @@ import numpy as np
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk, Dataset, Epoch
-from hogwild.data.sampling import subsample
+from hogwild.data.subsample import subsample
 from hogwild.problems.problem import State
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes

@@ -32,8 +32,8 @@ from hogwild.kernels.work_queue import (
     new_tally,
     reset_queue,
 )
+from hogwild.machine import spread_over_cores
 from hogwild.runtimes.shared_memory import thread_team
-from hogwild.runtimes.shared_memory.thread_team import pin_round_robin
 
 if TYPE_CHECKING:
     from hogwild.runtimes.shared_memory.threads import Session
@@ -143,7 +143,7 @@ class ChunkedRunner(EpochRunner):
         session = self.session
         descend = session.descents[worker]
         if session.workers > 1:
-            pin_round_robin(worker)
+            spread_over_cores(worker)
         while not self.halt.is_set():
             with self.lock:
                 number, self.next = self.next, self.next + 1
@@ -438,7 +438,7 @@ class DelayedRunner(EpochRunner):
         """Claim terms and train on them, until none is left or the run halts."""
         session, delays = self.session, self.delays[worker]
         descend = session.descents[worker]
-        pin_round_robin(worker)
+        spread_over_cores(worker)
         while (claimed := self._claim(delays.claim())) is not None:
             chunk, low, high, before = claimed
             self.moved[id(state)] = state
@@ -497,7 +497,7 @@ class RoundRobinRunner(EpochRunner):
                 worker: int, chunk: Chunk = chunk, rates: NDArray[Any] = rates, losses: list[float] = losses
             ) -> None:
                 stride = session.workers
-                pin_round_robin(worker)
+                spread_over_cores(worker)
                 losses.append(session.descents[worker](chunk, rates, session.state, session.sync, worker, stride))
 
             self.wait_for_workers([session.pool.submit(work, worker) for worker in range(session.workers)], tick)

@@ -5,9 +5,7 @@ A thread that finds no task for one millisecond sleeps in the kernel; see :mod:`
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hogwild.kernels.work_queue import GATE, TASKS, announce_task, await_task, await_workers, new_queue
+from hogwild.machine import spread_over_cores
 
 TICK = 0.05  # seconds between two returns of the main thread to Python, for the clock and for Ctrl-C
 Task = Callable[[int], bool]  # function of the worker's number; it returns whether it must be called again
@@ -79,7 +78,7 @@ class ThreadTeam:
         ]
         for thread in self._threads:
             thread.start()
-        pin_round_robin(0)
+        spread_over_cores(0)
 
     def _announce(self, task: Task | None) -> None:
         self._task = task
@@ -95,7 +94,7 @@ class ThreadTeam:
 
     def _serve_tasks(self, worker: int) -> None:
         done = 0
-        pin_round_robin(worker)
+        spread_over_cores(worker)
         while True:
             report = done > 0
             while not await_task(self.queue, done, report):
@@ -110,20 +109,6 @@ class ThreadTeam:
                     pass
             except BaseException as failure:
                 self._failure = failure
-
-
-def pin_round_robin(worker: int) -> None:
-    """Move this thread to a core of its own, and then allow all cores again.
-
-    Threads that wake up together often wake up on the same core. A scheduler that balances the load only every few
-    milliseconds leaves them there for as long as an epoch takes.
-    """
-    if hasattr(os, "sched_setaffinity"):
-        allowed = sorted(os.sched_getaffinity(0))
-        if len(allowed) > 1:
-            with contextlib.suppress(OSError):  # The placement only saves time; training works without it.
-                os.sched_setaffinity(0, {allowed[worker % len(allowed)]})
-                os.sched_setaffinity(0, allowed)
 
 
 class SliceTuner:

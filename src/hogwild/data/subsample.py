@@ -1,0 +1,80 @@
+"""Copies of random rows, on which steps are chosen and records are evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hogwild.data.csr import Array, CSRRows, concatenate
+from hogwild.data.dataset import Dataset
+from hogwild.data.field_vocabulary import FieldVocabulary
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.shuffle import gather
+from hogwild.jit import compiled
+
+# Largest ratio of all rows to wanted rows at which one copy from all rows is faster than a copy per chunk.
+MANY_CHUNKS = 16
+
+
+def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
+    """Copy about ``rows`` random rows, or all if there are fewer, into a new data set in memory.
+
+    >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
+    >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
+    >>> subsample(InMemoryDataset(table, shuffled=False), 4).n_rows
+    4
+    """
+    pieces: list[CSRRows] = []
+    data = data.here()
+    epoch, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
+    whole = epoch.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
+    if whole is not None:
+        pieces.append(gather(whole.rows, np.asarray(whole.order[:wanted], np.int64)))
+        wanted = 0
+    while wanted > 0 and number < len(epoch):
+        chunk = epoch[number]
+        order = np.asarray(chunk.order[:wanted], np.int64)
+        pieces.append(gather(chunk.rows, order))
+        epoch.done(number)
+        wanted, number = wanted - len(order), number + 1
+    taken = replace(concatenate(pieces), features=data.n_features)
+    return InMemoryDataset(taken, shuffled=True, name=data.name, base=data.base, table=data.table)
+
+
+def narrowed(data: InMemoryDataset) -> InMemoryDataset:
+    """Return the same rows without empty columns; the other columns are renumbered in their order.
+
+    >>> from hogwild.data.csr import NO_WEIGHTS
+    >>> indices = np.array([3, 9, 3], np.uint32)
+    >>> rows = CSRRows(np.array([0, 2, 3]), indices, np.ones(3), np.zeros(2), NO_WEIGHTS, 10, "sparse")
+    >>> few = narrowed(InMemoryDataset(rows, shuffled=True))
+    >>> few.n_features, few.rows.indices
+    (2, array([0, 1, 0], dtype=uint32))
+    """
+    rows = data.rows
+    if rows.layout == "dense" or not rows.nonzeros:
+        return data
+    indices = np.empty_like(rows.indices)
+    present = number_present(rows.indices, rows.features, indices)
+    few = replace(rows, indices=indices, features=len(present))
+    table = None if data.table is None else FieldVocabulary(data.table.keys[present])
+    return InMemoryDataset(few, shuffled=data.shuffled, name=data.name, base=data.base, table=table)
+
+
+@compiled
+def number_present(indices: Array, features: int, out: Array) -> Array:
+    """Number the columns that are present, in their order; write the number of each entry, and return the columns."""
+    numbers = np.zeros(features, np.uint32)
+    for u in indices:
+        numbers[u] = 1
+    count = 0
+    for u in range(features):
+        if numbers[u]:
+            numbers[u] = count
+            count += 1
+    columns = np.empty(count, np.int64)
+    for at in range(indices.size):
+        out[at] = numbers[indices[at]]
+        columns[out[at]] = indices[at]
+    return columns
