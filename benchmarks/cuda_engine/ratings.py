@@ -20,7 +20,7 @@ USERS, ITEMS, COUNT = 480_189, 17_770, 100_000_000
 RANK, PLANTED = 32, 8
 HELD_OUT = 1_000_000
 L2 = 0.05
-BUDGETS = (1, 2, 3, 4, 6, 8, 12)
+BUDGETS = (1, 2, 3, 4, 5, 6, 8, 12)
 ON_CORES = 4  # epochs of all cores, whose held-out error is the target
 HEAD = ["way", "rule", "epochs", "training, s", "million updates/s", "whole call, s", "held-out RMSE"]
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import hogwild.data
-from hogwild.data import sampling as samples
+from hogwild.data import subsample as samples
 
 X = scipy.sparse.random(9_000, 300, 0.05, "csr", np.float32, random_state=0)
 DATA = hogwild.data.open(X, np.arange(9_000.0))
