@@ -55,6 +55,8 @@ def lines(quick: bool) -> list[list[str]]:
 
 def _line(name: str, way: str, runs: list[tuple[Any, float]], epochs: int, problem: Any) -> list[str]:
     trained = statistics.median(run.seconds for run, _ in runs)
-    whole, loss = (statistics.median(each) for each in zip(*((t, run.result["test_loss"]) for run, t in runs)))
+    whole, loss = (
+        statistics.median(each) for each in zip(*((t, run.result["test_loss"]) for run, t in runs), strict=True)
+    )
     rate = epochs * problem.data.n_rows / trained / 1e3
     return [name, way, str(epochs), f"{trained:.3f}", f"{rate:,.0f}", f"{whole:.2f}", f"{loss:.5f}"]

@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 
 from hogwild.errors import DivergedError
 from hogwild.events import Record
+from hogwild.parallel import in_parallel
 from hogwild.registry import invalid_parameter
 
 # Values (non-zeros and features) that a default budget passes over in a run: two tenths of a second of training. The
 # objective of AdaGrad then is within 0.5% of the optimum (decision 35).
 AFFORDABLE = 2**24
+
+MANY = 2**18  # numbers that take longer to look at than waking a thread
 
 MONITORED = ("objective", "loss", "training_objective", "score")
 
@@ -358,4 +361,7 @@ def all_finite(parts: Iterable[NDArray[Any]]) -> bool:
     >>> all_finite([np.ones(3), np.zeros((2, 1))]), all_finite([np.array([1.0, np.nan])])
     (True, False)
     """
-    return all(bool(np.isfinite(part).all()) for part in parts)
+    return all(
+        all(in_parallel(lambda piece: bool(np.isfinite(piece).all()), np.array_split(part, -(-len(part) // MANY) or 1)))
+        for part in parts
+    )

@@ -20,6 +20,8 @@ from hogwild import (
     Serial,
     minimise,
 )
+from hogwild.kernels.cuda_device import copy_anew
+from hogwild.rules import named
 
 X, y = rows_of("sparse")
 random = np.random.default_rng(0)
@@ -36,6 +38,21 @@ PROBLEMS = (
 )
 
 
+def check_penalties() -> None:
+    """Penalties on the GPU are those of the host, and not finite where a parameter is not."""
+    rule = named("adagrad")
+    for problem in PROBLEMS[:-1]:
+        gpu = problem.on_gpu(rule)
+        state = tuple(np.asarray(part, order=gpu.host_order) for part in problem.start(rule))
+        values = rule.values(state)
+        values[0][:3] += 0.5  # Rows of factors end with numbers that have no meaning.
+        expected = problem.penalty(values)
+        assert expected > 0
+        np.testing.assert_allclose(gpu.penalty(gpu.put(state, copy_anew), copy_anew), expected, 1e-5)
+        values[-1][0] = np.nan
+        assert not np.isfinite(gpu.penalty(gpu.put(state, copy_anew), copy_anew))
+
+
 if __name__ == "__main__":
     assert config.ENABLE_CUDASIM
     for problem in PROBLEMS:
@@ -47,6 +64,7 @@ if __name__ == "__main__":
         minimise(PROBLEMS[0], "adagrad", strategy="synchronous", runtime=Cuda(), budget=2) for _ in range(2)
     )
     assert (first.model.weights == second.model.weights).all()
+    check_penalties()
     check_evaluation()
     check_snapshots()
     check_streams(Path(sys.argv[1]))

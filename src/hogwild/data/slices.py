@@ -27,6 +27,17 @@ def in_slices(length: int, work: Callable[[slice], T], entries: int = ENTRIES) -
     return in_parallel(work, slices)
 
 
+def copied(source: Any) -> Any:
+    """Return a copy of an array, made on all cores if it is large.
+
+    >>> copied(np.arange(3.0))
+    array([0., 1., 2.])
+    """
+    to = np.empty_like(source)
+    copy_array(to, source)
+    return to
+
+
 def copy_array(to: Any, source: Any) -> None:
     """Copy an array of the same shape, on all cores if it is large.
 

@@ -61,7 +61,7 @@ class CoordinateTable:
         columns.copy_to_host(state[0])
         state[1][:] = parts[1].copy_to_host()[:, : state[1].shape[1]]
 
-    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+    def penalty(self, parts: tuple[Any, ...], copied: Copy) -> float | None:
         """Return the penalty, which is not finite if a parameter is not; None for standardised columns."""
         kernels = self.kernels
         if kernels.standardised:

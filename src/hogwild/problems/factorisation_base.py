@@ -17,7 +17,7 @@ from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.sampling import RowSampling, feature_visits, row_sampling
-from hogwild.data.slices import ENTRIES, in_slices
+from hogwild.data.slices import ENTRIES, copied, in_slices
 from hogwild.data.subsample import subsample
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
@@ -43,6 +43,7 @@ from hogwild.problems.problem import (
     default_l2,
     is_strength,
 )
+from hogwild.problems.random_factors import aligned_table, random_factors
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Rule
 
@@ -66,7 +67,6 @@ def check_memory(data: Dataset, outputs: int, bytes_each: int) -> None:
 NEAR = 2**20
 # Default step size and default number of epochs, the usual values for factorisation machines.
 STEP, EPOCHS = 0.1, 20
-LINE = 64  # Bytes of a cache line.
 
 OwnLoss = Callable[[float, float], tuple[float, float]]
 
@@ -251,12 +251,15 @@ class FactorisationProblem(RowProblem):
         row = np.array(rule.initial, np.float32)
         features, each = self.source.n_features, self.rows_each * self.padded
         check_memory(self.source, 1 + each, row.nbytes)
-        factors = _aligned(features * each, len(row))
-        factors[:] = row
-        random = np.random.default_rng([self.seed, features, self.rows_each])
-        drawn = self.spread * random.standard_normal((features * self.rows_each, self.rank), np.float32)
-        for column in rule.position_columns:
-            factors[:, column].reshape(-1, self.padded)[:, : self.rank] = drawn
+        factors = aligned_table(features * each, row)
+        drawn = random_factors([self.seed, features, self.rows_each], features * self.rows_each, self.rank)
+
+        def place(part: slice) -> None:
+            scaled = np.float32(self.spread) * drawn[part]
+            for column in rule.position_columns:
+                factors[:, column].reshape(-1, self.padded)[part, : self.rank] = scaled
+
+        in_slices(len(drawn), place, max(1, ENTRIES // self.padded))
         return np.tile(row, (features, 1)), np.tile(row, (1, 1)), factors
 
     def sync_buffer(self, access: str) -> Array:
@@ -308,7 +311,8 @@ class FactorisationProblem(RowProblem):
         heaviest = float(few.weights.max()) if few.weights.size else 1.0
         return FactorisationOnGPU(
             self.loss, rule, self._layout, self.source.n_rows, self.source.nonzeros, self.rank, self.padded,
-            self._fields, self.l2, self.l2_factors, self._rows_per_visit, self._squares, self.intercept,
+            self._fields, self.l2, self.l2_factors, self._rows_per_visit, self._squares,
+            lambda: self._visited, self.intercept,
             self.normalise, self._class_weights, self.labels.classes is not None,
             self.loss.curvature * heaviest * float(self._class_weights.max(initial=1.0)), types_of(self.data),
         )  # fmt: skip
@@ -383,7 +387,7 @@ class FactorisationProblem(RowProblem):
         return FactorisationModel(
             weights[:, 0].copy(),
             intercept[:, 0].copy(),
-            rows.copy(),
+            copied(rows),
             str(self.loss),
             None if self.labels.classes is None else tuple(float(c) for c in self.labels.classes),
             self.loss.link,
@@ -457,10 +461,3 @@ class FactorisationProblem(RowProblem):
     def _layout(self) -> str:
         layout: str = self.data.here().in_order()[0].rows.layout
         return layout
-
-
-def _aligned(rows: int, columns: int) -> Array:
-    """Return a table that begins at a cache line, and stores each column contiguously."""
-    memory = np.empty(rows * columns + LINE // 4, np.float32)
-    first = -memory.ctypes.data % LINE // 4
-    return memory[first : first + rows * columns].reshape((rows, columns), order="F")

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from operator import itemgetter
@@ -17,8 +17,10 @@ from hogwild.jit import Function, bind
 from hogwild.kernels import cuda_jit, cuda_vectors, factorisation_cuda, ffm_cuda, fm_cuda, linear, linear_cuda
 from hogwild.kernels.cuda_device import (
     NO_INDICES,
+    NO_NUMBERS,
     Copy,
     DeviceRows,
+    as_single,
     copy_anew,
     device_array,
     spread_size,
@@ -27,6 +29,7 @@ from hogwild.kernels.cuda_device import (
     whole_device,
 )
 from hogwild.kernels.row_layouts import LAYOUTS
+from hogwild.kernels.squares_cuda import weighted_squares
 from hogwild.losses import Loss
 from hogwild.problems.linear_on_gpu import OFTEN, TURNS
 from hogwild.problems.problem import State
@@ -55,6 +58,7 @@ class FactorisationOnGPU:
     l2_factors: float
     shares: Array  # n / d of each feature, where d of n rows have it
     squares: Array  # mean squared value of each feature in these rows
+    visits: Callable[[], Array]  # function that returns the weight of each row of factors in the penalty
     intercept: bool
     normalise: bool
     class_weights: Array
@@ -102,9 +106,16 @@ class FactorisationOnGPU:
     def _fields(self, copied: Copy) -> Any:
         return copied(self.fields, partial(np.asarray, self.fields)) if self.fields.size else to_device(NO_INDICES)
 
-    def penalty(self, parts: tuple[Any, ...]) -> float | None:
-        """Return None: the host computes the penalty."""
-        return None
+    def penalty(self, parts: tuple[Any, ...], copied: Copy) -> float | None:
+        """Return the penalty, which is not finite if a parameter is not."""
+        table, _, factors, _ = parts
+        numbers, groups = len(self.rule.initial), len(factors) // self.padded
+        visits = self.visits() if self.l2_factors else NO_NUMBERS
+        alike, weights = (copied(array, partial(as_single, array)) for array in (NO_NUMBERS, visits))
+        linear = weighted_squares(table.reshape(table.size), len(table), 1, (table.shape[1], 1), alike)
+        apart = self.padded * numbers, numbers
+        paired = weighted_squares(factors.reshape(factors.size), groups, self.padded, apart, weights)
+        return self.l2 / 2 * linear + self.l2_factors / 2 * paired
 
     def descend(
         self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any

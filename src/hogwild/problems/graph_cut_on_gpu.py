@@ -79,7 +79,7 @@ class GraphCutOnGPU:
         self._kernel(graph_cut_cuda.read, len(self.rule.initial))[whole_device()](parts[0], columns)
         to_host(columns, state[0])
 
-    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+    def penalty(self, parts: tuple[Any, ...], copied: Copy) -> float | None:
         """Return None: the host computes the penalty."""
         return None
 

@@ -56,9 +56,9 @@ class LinearClassesOnGPU:
         """Copy the parameters from the GPU."""
         self.table.get(parts, state)
 
-    def penalty(self, parts: tuple[Any, ...]) -> float | None:
+    def penalty(self, parts: tuple[Any, ...], copied: Copy) -> float | None:
         """Return the penalty, which is not finite if a parameter is not."""
-        return self.table.penalty(parts)
+        return self.table.penalty(parts, copied)
 
     def descend(
         self, rows: DeviceRows, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from hogwild.data.ratings import Ids, Ratings, open_ratings
 from hogwild.data.ratings.ratings import in_blocks, sides_for
 from hogwild.data.sampling import RowSampling, Split, row_sampling
 from hogwild.data.shuffle import gather_most
+from hogwild.data.slices import ENTRIES, copied, in_slices
 from hogwild.data.subsample import subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels import matrix_factorisation_build
@@ -28,6 +29,7 @@ from hogwild.models.ratings import RatingsModel
 from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
+from hogwild.problems.random_factors import aligned_table, random_factors
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.rules.rule import Rule
 
@@ -202,16 +204,18 @@ class MatrixCompletion(RowProblem):
         row = np.array(rule.initial, np.float32)
         check_memory(self.data, self.room, row.nbytes)
         entities = self.data.n_features
-        table = _aligned(entities * self.room, len(row))
-        table[:] = row
+        table = aligned_table(entities * self.room, row)
         values = table[:, 0].reshape(entities, self.room)
         n_users, n_items = self.ratings.n_users, self.ratings.n_items
         # Users and items have separate generators, so that further users or items do not change the factors of the
         # others.
         for number, (first, count) in enumerate(((0, n_users), (n_users, n_items))):
-            drawn = np.random.default_rng([self.seed, number]).standard_normal((count, self.rank), np.float32)
-            values[first : first + count, : self.rank] += SPREAD * (np.abs(drawn) if self.nonnegative else drawn)
+            drawn, among = random_factors([self.seed, number], count, self.rank), values[first : first + count]
+            in_slices(count, partial(self._add_factors, among, drawn), max(1, ENTRIES // self.room))
         return (table,)
+
+    def _add_factors(self, values: Array, drawn: Array, part: slice) -> None:
+        values[part, : self.rank] += SPREAD * (np.abs(drawn[part]) if self.nonnegative else drawn[part])
 
     def grown(self, state: State, users: Ids, items: Ids, rule: Rule) -> State:
         """Return the trained parameters of these users and items, extended by fresh ones for new users and items.
@@ -286,7 +290,7 @@ class MatrixCompletion(RowProblem):
             (kernels.descend, kernels.evaluate), squared, rule,
             TableShape(self.data.n_features, fewest, self.wide, self.room), self.data.n_rows, self.biases,
             (*mean, np.float32(self.l2), lowest, constants, *items),
-            items or (*mean, *self.bounds),
+            items or (*mean, *self.bounds), self.l2, lambda: self._penalised_shares,
         )  # fmt: skip
 
     def measure(self, chunk: Chunk, state: State) -> Array:
@@ -327,12 +331,21 @@ class MatrixCompletion(RowProblem):
         """
         if not self.l2:
             return 0.0
-        values = state[0][:, 0].reshape(-1, self.room)
-        squares = np.einsum("ij,ij->i", values, values).astype(np.float64)
+        values, shares = state[0][:, 0].reshape(-1, self.room), self._penalised_shares
+
+        def weighed(part: slice) -> float:
+            squares = np.einsum("ij,ij->i", values[part], values[part])
+            return float((squares * shares[part]).sum())
+
+        return self.l2 / 2 * sum(in_slices(len(values), weighed, max(1, ENTRIES // self.room)))
+
+    @cached_property
+    def _penalised_shares(self) -> Array:
+        """The share of the terms that penalise each user and item."""
         shares = self.data.frequencies() / self.data.n_rows
         if self.loss == "bpr":
             shares[self.ratings.n_users : -1] += 1 / max(1, self.ratings.n_items)
-        return self.l2 / 2 * float((squares * shares).sum())
+        return shares
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> MatrixCompletion:
         """Return the same problem on at most ``rows`` ratings, for trials."""
@@ -374,7 +387,7 @@ class MatrixCompletion(RowProblem):
         rows, users = values[0][:, 0].reshape(-1, self.room), self.ratings.n_users
         low, high = self.bounds if self.loss == "squared" else (-np.inf, np.inf)
         return RatingsModel(
-            rows[:users, : self.rank].copy(), rows[users:-1, : self.rank].copy(), rows[:users, self.wide].copy(),
+            copied(rows[:users, : self.rank]), copied(rows[users:-1, : self.rank]), rows[:users, self.wide].copy(),
             rows[users:-1, self.wide].copy(), self.mean, (low, high), self.ratings.users, self.ratings.items,
             self.loss, {}, training,
         )  # fmt: skip
@@ -411,16 +424,6 @@ class MatrixCompletion(RowProblem):
 
 
 DEFAULT_L2 = {"squared": 0.07, "bpr": 0.01}
-
-
-def _aligned(rows: int, numbers: int) -> Array:
-    """Return a table that begins at a cache line, and stores each column contiguously.
-
-    So every row begins at a cache line.
-    """
-    memory = np.empty(rows * numbers + LINE, np.float32)
-    first = -(memory.ctypes.data // memory.itemsize) % LINE
-    return memory[first : first + rows * numbers].reshape(numbers, rows).T
 
 
 def _is_count(value: object) -> bool:

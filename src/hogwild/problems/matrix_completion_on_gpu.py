@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
-from hogwild.data.csr import CSRRows
+from hogwild.data.csr import Array, CSRRows
 from hogwild.jit import Function, bind
 from hogwild.kernels import cuda_jit, cuda_vectors, linear_cuda
 from hogwild.kernels import matrix_factorisation_cuda as ratings_cuda
@@ -26,6 +26,7 @@ from hogwild.kernels.cuda_device import (
     to_host,
     whole_device,
 )
+from hogwild.kernels.squares_cuda import weighted_squares
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
@@ -73,6 +74,8 @@ class FactorsOnGPU:
     biased: bool
     descent: tuple[Any, ...]
     evaluation: tuple[Any, ...]
+    l2: float
+    penalised_shares: Callable[[], Array]  # function that returns the share of terms that penalise each user and item
     host_order: Literal["F"] = "F"
 
     def rows(self, rows: CSRRows, copied: Copy) -> DeviceRatings:
@@ -106,9 +109,14 @@ class FactorsOnGPU:
         self._copier(ratings_cuda.read, len(self.rule.initial))[whole_device()](*parts, columns)
         to_host(columns, state[0].T)
 
-    def penalty(self, parts: tuple[Any, ...]) -> float | None:
-        """Return None: the host computes the penalty."""
-        return None
+    def penalty(self, parts: tuple[Any, ...], copied: Copy) -> float | None:
+        """Return the penalty, which is not finite if a parameter is not."""
+        shares = self.penalised_shares() if self.l2 else NO_NUMBERS
+        weights = copied(shares, partial(as_single, shares))
+        wide, factors = self.shape.wide, 0.0
+        for part, each in zip(parts, (wide, 1), strict=True):
+            factors += weighted_squares(part.reshape(part.size), len(part), each, (part.shape[1], 1), weights)
+        return self.l2 / 2 * factors
 
     def descend(
         self, rows: DeviceRatings, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any

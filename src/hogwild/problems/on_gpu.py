@@ -35,8 +35,11 @@ class ProblemOnGPU(Protocol):
     def get(self, parts: tuple[Any, ...], state: Any) -> None:
         """Copy the parameters from the GPU to ``state``."""
 
-    def penalty(self, parts: tuple[Any, ...]) -> float | None:
-        """Return the penalty, which is not finite if a parameter is not; None where the host computes it."""
+    def penalty(self, parts: tuple[Any, ...], copied: Any) -> float | None:
+        """Return the penalty, which is not finite if a parameter is not; None where the host computes it.
+
+        ``copied`` remembers arrays that do not change.
+        """
 
     def descend(
         self, rows: Any, order: Any, first: int, count: int, rates: Any, parts: tuple[Any, ...], sums: Any

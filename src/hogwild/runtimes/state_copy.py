@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from hogwild.data.slices import copy_array
+from hogwild.data.slices import copied, copy_array
 from hogwild.problems.problem import State
 
 
@@ -32,7 +30,7 @@ class HostCopy:
 def copied_state(state: State, earlier: StateCopy | None) -> HostCopy:
     """Return a copy of parameters in the memory of the host, in that of an earlier copy if there is one."""
     if earlier is None:
-        earlier = HostCopy(tuple(np.empty_like(part) for part in state))
+        return HostCopy(tuple(copied(part) for part in state))
     assert isinstance(earlier, HostCopy)
     for kept, part in zip(earlier.state, state, strict=True):
         copy_array(kept, part)

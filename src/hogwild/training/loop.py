@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.packing.mapped_arrays import check_mapped_files
+from hogwild.data.slices import copied
 from hogwild.data.subsample import subsample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
@@ -414,7 +415,9 @@ class TrainingLoop:
     def _check_limits(self, record: Record) -> None:
         """Keep the best parameters, and set the stop reason if a limit is reached."""
         if self.test is not None and record["test_loss"] < self.best.loss:
-            self.best = Best(record["test_loss"], self.position.epoch, tuple(part.copy() for part in self._current()))
+            # Without patience the last parameters are kept, and nobody asks for these.
+            values = tuple(copied(part) for part in self._current()) if self.budget.patience else ()
+            self.best = Best(record["test_loss"], self.position.epoch, values)
         if self.position.chunk == 0:
             self._watch_for_stalls(record)
         pressed = "interrupted" if self.interrupt.pressed else ""
@@ -445,7 +448,7 @@ class TrainingLoop:
 
     def _kept(self) -> State:
         """Return the parameters to keep: the best with ``patience``, else the last."""
-        kept, record = tuple(part.copy() for part in self._current()), self.history[-1]
+        kept, record = tuple(copied(part) for part in self._current()), self.history[-1]
         if self.budget.patience and self.best.values:
             kept = self.best.values
             record = next(record for record in self.history if record["test_loss"] == self.best.loss)

@@ -157,7 +157,7 @@ def _why_idle(replicas_missing: bool, epochs: int, workers: int) -> str:
 
 
 def _loss_of(problem: RowProblem, data: Dataset, session: Session) -> float:
-    return float(problem.metrics(session.measure(data, session.values()))["loss"])
+    return float(problem.metrics(session.measure(data, session.present))["loss"])
 
 
 def _loss_at_start(problem: Any, state: Any, seed: int) -> float:

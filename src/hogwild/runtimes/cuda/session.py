@@ -16,6 +16,7 @@ from hogwild.data.csr import Array, CSRRows, bytes_of
 from hogwild.data.dataset import Dataset, Epoch, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.random_order import RandomOrder
+from hogwild.data.slices import copied
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
 from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device, copy_anew
@@ -106,7 +107,7 @@ class CudaSession:
             parts = self._gpu.put(tuple(part[:1] for part in self._host), copy_anew)
             self._gpu.descend(rows, order, 0, 0, launches.steps, parts, launches.sums)
             self._gpu.evaluate(rows, order, 0, parts, launches.sums)
-            self._gpu.penalty(parts)
+            self._gpu.penalty(parts, copy_anew)
             cuda.synchronize()
             _COMPILED.add(self._gpu.key)
         return time.perf_counter() - started
@@ -142,7 +143,7 @@ class CudaSession:
 
     def penalty(self, values: State) -> float:
         """Return the penalty of parameters."""
-        found = self._gpu.penalty(self._put()) if values is self._values else None
+        found = self._gpu.penalty(self._put(), resident(self.problem)) if values is self._values else None
         self.penalty_tells_finite = found is not None
         if found is None:
             found = self.problem.penalty(self.current() if values is self._values else values)
@@ -162,7 +163,7 @@ class CudaSession:
 
     def values(self) -> State:
         """Return a copy of the parameters alone, without the rule's state of each."""
-        return tuple(part.copy() for part in self.current())
+        return tuple(copied(part) for part in self.current())
 
     def current(self) -> State:
         """Return the parameters alone."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
 from hogwild.data.packing.mapped_arrays import check_mapped_files
+from hogwild.data.slices import copied
 from hogwild.delays import DelayOption, DelayStream, per_worker
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
@@ -270,7 +271,7 @@ class Session:
 
     def values(self) -> State:
         """Return a copy of the parameters alone, without the rule's state of each."""
-        return tuple(part.copy() for part in self.current())
+        return tuple(copied(part) for part in self.current())
 
     def current(self) -> State:
         """Return the parameters alone, which are not copied where the rule allows it."""
