@@ -415,7 +415,7 @@ class TrainingLoop:
     def _check_limits(self, record: Record) -> None:
         """Keep the best parameters, and set the stop reason if a limit is reached."""
         if self.test is not None and record["test_loss"] < self.best.loss:
-            # Without patience the last parameters are kept, and nobody asks for these.
+            # Without patience the last parameters are kept, so these need no copy.
             values = tuple(copied(part) for part in self._current()) if self.budget.patience else ()
             self.best = Best(record["test_loss"], self.position.epoch, values)
         if self.position.chunk == 0:
