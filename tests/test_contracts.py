@@ -14,7 +14,7 @@ from hogwild.training.minimise import minimise
 SOURCE = Path(hogwild.__file__).parent
 
 # What may be asked of objects of others, by the name that is asked for.
-OF_THE_PLATFORM = {
+OF_THE_PLATFORM = {"register_at_fork", 
     "MADV_DONTNEED", "MADV_HUGEPAGE", "MADV_WILLNEED", "memfd_create", "sched_getaffinity", "sched_setaffinity",
     "reconfigure", "__file__", "__spec__", "bytes",
 }  # fmt: skip

@@ -56,8 +56,8 @@ def sections(quick: bool) -> list[tuple[str, str, list[str], Callable[[], list[l
         ),
         (
             "Streams",
-            (f"RCV1-like rows of {streaming.TIMES} times the memory that they may take on the GPU. Epochs after the "
-            "first; in the first, the rows are copied into a random order."),
+            (f"RCV1-like rows of {streaming.TIMES} times the memory that they may take on the GPU; medians of runs of "
+            f"{streaming.EPOCHS} epochs, beside the rates of copies."),
             streaming.HEAD, of_streams,
         ),
     ]  # fmt: skip

@@ -17,7 +17,9 @@ from hogwild.data import open as open_data
 from hogwild.data import pack
 from hogwild.errors import DivergedError, ParameterError
 from hogwild.kernels import cuda_device
+from hogwild.kernels.cuda_device import DeviceError
 from hogwild.rules import COORDINATE_RULES
+from hogwild.runtimes.cuda.mapped_rows import MappedRows
 from hogwild.runtimes.cuda.resident_rows import resident
 from hogwild.runtimes.cuda.session import CudaSession
 from hogwild.training.checkpoints import Position, snapshot
@@ -163,18 +165,26 @@ def check_time_budgets() -> None:
     assert copies.count(problem.data.nonzeros) == 2, copies  # indices and values
 
 
+def _refuse(*given: object) -> None:
+    raise DeviceError("no memory can be pinned")
+
+
 def check_streams(folder: Path) -> None:
-    """Rows that are larger than the memory for them, or on disk, are copied in every epoch."""
+    """Rows that are larger than the memory for them are read from the host's; if that fails, and from disk, copied."""
     X, y = rows_of("sparse")
     weights = np.where(np.arange(ROWS) % 2, 2.0, 0.5)
     problem = Linear(open_data(X, y, weights), l2=1e-2)
     alone = minimise(problem, "adagrad", strategy=Serial(), budget=EPOCHS).objective
-    run = minimise(problem, "adagrad", runtime=Cuda(memory="4KiB"), budget=EPOCHS, test=(X[:50], y[:50]))
-    assert len(resident(problem)) == 2  # curvatures and shares, and no rows
-    assert run.objective < 1.05 * alone, (run.objective, alone)
-    scores = run.model.decide(X)[:, 0]
-    np.testing.assert_allclose(run.result["loss"], np.mean(weights * np.logaddexp(0, -scores * y)), rtol=1e-5)
-    np.testing.assert_allclose(run.result["test_loss"], np.logaddexp(0, -scores * y)[:50].mean(), rtol=1e-5)
+    for refused in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if refused:
+                patch.setattr(MappedRows, "__call__", _refuse)
+            run = minimise(problem, "adagrad", runtime=Cuda(memory="4KiB"), budget=EPOCHS, test=(X[:50], y[:50]))
+        assert len(resident(problem)) == 2  # curvatures and shares, and no rows
+        assert run.objective < 1.05 * alone, (run.objective, alone)
+        scores = run.model.decide(X)[:, 0]
+        np.testing.assert_allclose(run.result["loss"], np.mean(weights * np.logaddexp(0, -scores * y)), rtol=1e-5)
+        np.testing.assert_allclose(run.result["test_loss"], np.logaddexp(0, -scores * y)[:50].mean(), rtol=1e-5)
     dump_svmlight_file(X, y, str(folder / "rows.svm"))
     problem = Linear(pack([folder / "rows.svm"], folder / "packed"), l2=1e-2)
     alone = minimise(problem, "adagrad", strategy=Serial(), budget=EPOCHS).objective

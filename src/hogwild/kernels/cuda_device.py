@@ -44,11 +44,14 @@ def _multiprocessors() -> int:
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
-def launch_size(lanes: int, rows: int) -> tuple[int, int]:
-    """Return the number of blocks, and of threads of each, for a data set of this number of rows."""
+def launch_size(lanes: int, rows: int, most: int = 1) -> tuple[int, int]:
+    """Return the number of blocks, and of threads of each, for a data set of this number of rows.
+
+    ``most`` is the largest number of blocks of a multiprocessor.
+    """
     if simulated():
         return SIMULATED
-    return max(1, min(_multiprocessors(), rows * lanes // (ROWS_EACH * THREADS))), THREADS
+    return max(1, min(most * _multiprocessors(), rows * lanes // (ROWS_EACH * THREADS))), THREADS
 
 
 def spread_size(lanes: int, rows: int, most: int, threads: int) -> tuple[int, int]:

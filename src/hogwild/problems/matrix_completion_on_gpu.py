@@ -31,7 +31,9 @@ from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 
 MOST_LANES = 32  # lanes of a warp, which add up by shuffles
-SPARE = 4  # At most one item, and one user, in this number has a rating in flight.
+MOST_BLOCKS = 2  # blocks of a multiprocessor: with more, each waits longer for memory
+# At most one item, and one user, in this number has a rating in flight; where they have many ratings, each of them.
+SPARE, MANY_RATINGS = 4, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,9 @@ class FactorsOnGPU:
     @property
     def _sizes(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Blocks and threads of descent, and of evaluation."""
-        blocks, threads = launch_size(self._lanes, self.ratings)
-        blocks = max(1, min(blocks, self.shape.fewest * self._lanes // (SPARE * threads)))
+        blocks, threads = launch_size(self._lanes, self.ratings, MOST_BLOCKS)
+        spare = 1 if self.ratings >= MANY_RATINGS * self.shape.fewest else SPARE
+        blocks = max(1, min(blocks, self.shape.fewest * self._lanes // (spare * threads)))
         return in_small_blocks(blocks, threads), in_small_blocks(*whole_device())
 
     def _parts(self, rows: DeviceRatings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rows that do not fit into a GPU's memory: some chunks at a time, and the next are copied during training.
+"""Rows on disk, or that cannot be mapped: some chunks at a time, and the next are copied during training.
 
 Chunks are copied into pinned memory by several threads, and from there to the GPU at the rate of the bus.
 """
@@ -125,10 +125,11 @@ class RowStream:
         one, offsets = pieces[0], np.cumsum([0, *(piece.nonzeros for piece in pieces)])
         indptr = [piece.indptr[:-1] + (start - piece.indptr[0])
                   for piece, start in zip(pieces, offsets, strict=False)]  # fmt: skip
-        weights = [piece.weights if piece.weights.size else np.ones(len(piece), np.float32) for piece in pieces]
         parts = {"indptr": [*indptr, offsets[-1:]], "labels": [piece.labels for piece in pieces]}
         if any(piece.weights.size for piece in pieces):
-            parts["weights"] = weights
+            parts["weights"] = [
+                piece.weights if piece.weights.size else np.ones(len(piece), np.float32) for piece in pieces
+            ]
         entries = [slice(int(piece.indptr[0]), int(piece.indptr[-1])) for piece in pieces]
         if one.indices.size:
             parts["indices"] = [piece.indices[part] for piece, part in zip(pieces, entries, strict=True)]

@@ -24,6 +24,7 @@ from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
+from hogwild.runtimes.cuda.mapped_rows import MappedRows
 from hogwild.runtimes.cuda.parts_copy import PartsCopy
 from hogwild.runtimes.cuda.resident_rows import release_rows, resident
 from hogwild.runtimes.cuda.row_stream import Batch, RowStream
@@ -80,18 +81,32 @@ class CudaSession:
         self._in_order: dict[int, tuple[Dataset, Any, Any]] = {}  # data sets in memory, with their rows on the GPU
         self._launches = LaunchBuffer(problem.n_sums, min(problem.data.n_rows, MOST_RESERVED))
         self._stream = RowStream(found, STREAMED if memory is None else max(1, min(STREAMED, memory // BATCHES)))
-        self._streamed = _is_too_large(problem.training, memory)
-        # Rows that are copied in every epoch are copied once more for an evaluation of all of them.
-        self.reads_in_any_order, self.evaluates_samples = not self._streamed, self._streamed
+        self._mapped = self._map_rows(memory)  # rows in memory that are too large for the GPU; None if they are not
+        self._streamed = self._mapped is None and _is_too_large(problem.training, memory)
+        self.reads_in_any_order = not self._streamed
+        # Rows that cross the bus in every epoch cross it once more for an evaluation of all of them.
+        self.evaluates_samples = self._streamed or self._mapped is not None
         self.penalty_tells_finite = False  # whether the last penalty was not finite if any parameter was not
         self._upload = self._begin_upload()
         self.compile_seconds = self._compile()
         self._put()
 
+    def _map_rows(self, memory: int | None) -> MappedRows | None:
+        training, room = self.problem.training, _room_for_rows(memory)
+        if not isinstance(training, InMemoryDataset) or bytes_of(training.rows) <= room:
+            return None
+        mapped = MappedRows(room)
+        try:
+            self._gpu.rows(training.rows, mapped)
+        except DeviceError:  # The rows are copied in every epoch instead.
+            mapped.close()
+            return None
+        return mapped
+
     def _begin_upload(self) -> Future[Any] | None:
         """Copy rows in memory while the processor computes curvatures and chooses the step."""
         training = self.problem.training
-        if self._streamed or simulated() or len(resident(self.problem)):
+        if self._streamed or self._mapped is not None or simulated() or len(resident(self.problem)):
             return None
         assert isinstance(training, InMemoryDataset)
         thread = ThreadPoolExecutor(1, "hogwild-rows")
@@ -120,6 +135,8 @@ class CudaSession:
         self._parts, self._copied = None, CopiedArrays()
         self._in_order.clear()
         self._stream.close()
+        if self._mapped is not None:
+            self._mapped.close()
 
     @property
     def state(self) -> State:
@@ -257,7 +274,12 @@ class CudaSession:
         return self._parts
 
     def _resident(self, rows: CSRRows, trained: bool) -> Any:
-        """Return rows in the memory of the GPU: those of the problem stay there, held-out ones until the run ends."""
+        """Return rows in the memory of the GPU: those of the problem stay there, held-out ones until the run ends.
+
+        Rows of the problem that are too large are those in the memory of the host.
+        """
+        if trained and self._mapped is not None:
+            return self._gpu.rows(rows, self._mapped)
         try:
             if self._upload is not None:
                 self._upload.result()
@@ -269,13 +291,16 @@ class CudaSession:
 
 
 def _is_too_large(training: Dataset, memory: int | None) -> bool:
-    """Return whether rows are copied to the GPU again in every epoch, because they are on disk or too large."""
-    if not isinstance(training, InMemoryDataset):
-        return True
-    if memory is None:
-        total = STREAMED if simulated() else cuda.current_context().get_memory_info()[1]
-        memory = int(MOST_OF_MEMORY * total)
-    return bytes_of(training.rows) > memory
+    """Return whether rows are on disk, or too large for the GPU."""
+    return not isinstance(training, InMemoryDataset) or bytes_of(training.rows) > _room_for_rows(memory)
+
+
+def _room_for_rows(memory: int | None) -> int:
+    """Return the number of bytes that rows may take on the GPU."""
+    if memory is not None:
+        return memory
+    total = STREAMED if simulated() else cuda.current_context().get_memory_info()[1]
+    return int(MOST_OF_MEMORY * total)
 
 
 def _nothing() -> None:
