@@ -312,7 +312,7 @@ class StoppedError(Exception):
 
 
 def stop(event: Any) -> None:
-    if event["event"] == "checkpoint" and event["epoch"] == 2:
+    if event["event"] == "checkpoint" and event["epoch"] >= 2:  # A busy machine may pass over the second.
         raise StoppedError
 
 

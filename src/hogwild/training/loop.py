@@ -493,6 +493,7 @@ class TrainingLoop:
             "stall": [self.stall.best, self.stall.epochs],
             "history": self.history,
             "laid_out": self._laid_out_data is not None if self.session.has_duals else None,
+            "trained": sorted(self._trained),
         }
         for name, moment in moments.items():
             parts, record[name] = moment.saved(name)
@@ -516,6 +517,7 @@ class TrainingLoop:
             self.history, self.best = list(record["history"]), saved_best(arrays, record["best"])
             self.stall = Stall(float(record["stall"][0]), int(record["stall"][1]))
             self._was_laid_out = record.get("laid_out")
+            self._trained = frozenset(record.get("trained", ()))
             now = saved_snapshot("now", arrays, record["now"])
             now.put_back(self.session)
             self.position = now.position
