@@ -14,9 +14,9 @@ from hogwild.training.minimise import minimise
 SOURCE = Path(hogwild.__file__).parent
 
 # What may be asked of objects of others, by the name that is asked for.
-OF_THE_PLATFORM = {"register_at_fork", 
+OF_THE_PLATFORM = {
     "MADV_DONTNEED", "MADV_HUGEPAGE", "MADV_WILLNEED", "memfd_create", "sched_getaffinity", "sched_setaffinity",
-    "reconfigure", "__file__", "__spec__", "bytes",
+    "reconfigure", "register_at_fork", "__file__", "__spec__", "bytes",
 }  # fmt: skip
 OF_NUMPY_AND_NUMBA = {
     "row_stack", "_cache_file", "_defn", "py_func", "inlined", "tolist", "dtype", "nbytes",
