@@ -17,7 +17,7 @@ import numpy as np
 from hogwild.kernels.cuda_device import DeviceError, to_device
 from hogwild.kernels.cuda_jit import cuda, simulated
 
-FEW = 4  # Arrays that take at most one part in so many of the room are copied.
+FEW = 4  # Arrays that take at most one part in four of the room are copied.
 
 
 class MappedRows:
