@@ -112,6 +112,7 @@ def test_features_beyond_the_last_are_refused_or_ignored(tmp_path):
 def test_an_index_too_large_for_the_memory(tmp_path, monkeypatch):
     (tmp_path / "a.svm").write_text("1 1:1 2000000000:1\n")
     monkeypatch.setattr(loader, "available_bytes", lambda: 2**30)
+    monkeypatch.setattr(loader, "mostly_absent", lambda features, nonzeros: False)  # as if most features occurred
     with pytest.raises(DataError, match=r"largest index is 2,000,000,000.*7\.5 GiB.*number the features"):
         hogwild.data.open(tmp_path / "a.svm")
 
