@@ -120,3 +120,24 @@ def test_a_signal_that_a_library_swallowed_ends_the_run() -> None:
             press(signal.SIGTERM)
         with deferred_interrupts() as interrupt:
             assert interrupt.pressed
+
+
+PRESSED_DURING_AN_IMPORT = """
+import sys
+
+class Pressed:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Pressed())
+from hogwild.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSED_DURING_AN_IMPORT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
