@@ -55,11 +55,7 @@ def map_file(descriptor: int, size: int) -> mmap.mmap:
     pages = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
     if sys.platform == "linux" and sys.maxsize > 2**32:
         with _lock:
-            if not _code:
-                try:
-                    _install()
-                except RuntimeError:  # of an LLVM that does not know this assembly: mappings are as without this module
-                    _code.append(None)
+            _install()
             free = np.flatnonzero(_table[:, _STOP] == 0)
             if free.size:
                 _guard(pages, int(free[0]))
@@ -87,14 +83,27 @@ def _release(slot: int) -> None:
 
 
 def _install() -> None:
-    """Compile the handler, and give it to the system; the handler from before gets all other faults."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    before = _Action()
-    libc.sigaction(signal.SIGBUS, None, ctypes.byref(before))
-    engine, address = _compiled(before, libc)
-    action = _Action(handler=address, flags=_WITH_INFORMATION | _ON_OTHER_STACK)
-    _code.extend([libc, before, engine])
-    libc.sigaction(signal.SIGBUS, ctypes.byref(action), None)
+    """Give the handler to the system, unless it has it; the handler from before gets all other faults.
+
+    Others may have taken its place since the last call, as ``faulthandler`` does, which Ray enables.
+    """
+    if not _code:
+        libc, before = ctypes.CDLL(None, use_errno=True), _Action()
+        try:
+            engine, address = _compiled(before, libc)
+        except RuntimeError:  # of an LLVM that does not know this assembly: mappings are as without this module
+            _code.append(None)
+        else:
+            action = _Action(handler=address, flags=_WITH_INFORMATION | _ON_OTHER_STACK)
+            _code.extend([libc, before, action, engine])
+    if _code[0] is None:
+        return
+    libc, before, action, _ = _code
+    present = _Action()
+    libc.sigaction(signal.SIGBUS, None, ctypes.byref(present))
+    if present.handler != action.handler:
+        ctypes.memmove(ctypes.byref(before), ctypes.byref(present), ctypes.sizeof(_Action))
+        libc.sigaction(signal.SIGBUS, ctypes.byref(action), None)
 
 
 def _compiled(before: _Action, libc: Any) -> tuple[Any, int]:
@@ -116,7 +125,8 @@ def _assembly(before: _Action, libc: Any) -> str:
     """Return the handler in LLVM's language.
 
     It looks for the address of the fault in the table. Within a mapping, it maps zeros from the page of the fault to
-    the end of the mapping, and marks the slot. Else it restores the handler from before, and the fault comes again.
+    the end of the mapping, and marks the slot. Else it restores the handler from before, and the fault comes again. If
+    it comes here once more, because the handler from before restores this one, it ends the process.
     """
     map_pages = ctypes.cast(libc.mmap, ctypes.c_void_p).value
     set_action = ctypes.cast(libc.sigaction, ctypes.c_void_p).value
@@ -159,6 +169,8 @@ mark:
 other:
   %set = inttoptr i64 {set_action} to i32 (i32, i64, i64)*
   %restored = call i32 %set(i32 {int(signal.SIGBUS)}, i64 {ctypes.addressof(before)}, i64 0)
+  %handler.pointer = inttoptr i64 {ctypes.addressof(before) + _Action.handler.offset} to i64*
+  store volatile i64 {int(signal.SIG_DFL)}, i64* %handler.pointer
   ret void
 }}
 """
