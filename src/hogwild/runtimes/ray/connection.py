@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import ModuleType
 from typing import Any, NoReturn
@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from hogwild.errors import MissingExtraError, ParameterError, WorkerError
 from hogwild.machine import usable_cores
 from hogwild.messaging.job import MessageJob
+from hogwild.runtimes.ray.own_cluster import own_cluster
 from hogwild.runtimes.ray.preflight import preflight
 from hogwild.signals import has_own_handler
 
@@ -124,24 +125,31 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
     named = checked(address or os.environ.get("RAY_ADDRESS") or OWN)
     options: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
     if named == OWN:
-        own = {"num_cpus": int(max(cpus, usable_cores()) + 0.999), "include_dashboard": False}
-        options |= own | {"_system_config": INLINE}
+        options |= {"num_cpus": int(max(cpus, usable_cores()) + 0.999), "include_dashboard": False}
+        options |= {"_system_config": INLINE}
     else:
         named = located(named)
         refusal = preflight(named).refusal
         if refusal:
             raise WorkerError(refusal)
+    with own_cluster() if named == OWN else nullcontext() as own:
+        try:
+            with _no_handler_of_ray(), own.marking() if own else nullcontext():
+                context = _started(ray, named, options)
+            if own:
+                own.tell(os.fsencode(context.address_info["session_dir"]))
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _started(ray: ModuleType, named: str, options: dict[str, Any]) -> Any:
+    """Return the context of a connection; raise ``WorkerError`` if there is none."""
     try:
-        with _no_handler_of_ray():
-            ray.init(named, **options)
+        return ray.init(named, **options)
     except Exception as error:  # Ray raises no narrower type when a Ray node starts too slowly
-        ray.shutdown()
         where = "cannot be started here" if named == OWN else f"at {named!r} cannot be used"
         raise WorkerError(f"A Ray cluster {where}: {_one_line(error)}") from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
 
 
 @contextmanager
