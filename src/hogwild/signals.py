@@ -63,7 +63,7 @@ def terminations() -> Iterator[Termination]:
 
     >>> with terminations() as termination:
     ...     try:
-    ...         signal.raise_signal(signal.SIGTERM)
+    ...         termination(signal.SIGTERM, None)
     ...     except KeyboardInterrupt:
     ...         termination.exit_code
     143
@@ -89,7 +89,7 @@ def deferred_interrupts() -> Iterator[Interrupt]:
     one shares its interrupt: one Ctrl-C ends both.
 
     >>> with deferred_interrupts() as interrupt:
-    ...     signal.raise_signal(signal.SIGINT)
+    ...     interrupt(signal.SIGINT, None)
     ...     interrupt.pressed
     True
     """
