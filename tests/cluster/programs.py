@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
+from contextlib import contextmanager
 
 import numpy as np
 import psutil
@@ -91,3 +92,21 @@ def processes_of(session, token):
         except (psutil.Error, OSError):
             continue
     return found
+
+
+@contextmanager
+def programs_in(folder):
+    """Return the function that starts a program in a folder; whatever they have started ends with the block."""
+    made = []
+
+    def start(*options):
+        made.append(Program(folder, *options))
+        return made[-1]
+
+    try:
+        yield start
+    finally:
+        for each in made:
+            for process in each.started():
+                process.kill()
+            each.process.stderr.close()

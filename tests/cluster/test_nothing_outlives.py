@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from own_clusters import environment, running
-from programs import LIMIT, TOKEN, processes_of
+from programs import LIMIT, TOKEN, processes_of, programs_in
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 
@@ -54,6 +54,12 @@ def wait_until(condition, what):
     while not condition():
         assert time.monotonic() < until, what
         time.sleep(0.02)
+
+
+@pytest.fixture
+def program(tmp_path):
+    with programs_in(tmp_path) as start:
+        yield start
 
 
 def test_a_program_is_killed(program):

@@ -8,12 +8,19 @@ import time
 
 import numpy as np
 import pytest
+from programs import programs_in
 
 from hogwild import load
 
 pytestmark = pytest.mark.skipif("HOGWILD_CLUSTER" not in os.environ, reason="make cluster")
 
 pytest.importorskip("ray", reason="pip install 'hogwild[ray]'")
+
+
+@pytest.fixture
+def program(tmp_path):
+    with programs_in(tmp_path) as start:
+        yield start
 
 
 def test_ctrl_c_keeps_the_model_and_leaves_no_process(program, tmp_path):
