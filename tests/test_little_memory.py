@@ -24,8 +24,6 @@ from hogwild import (
     minimise,
 )
 from hogwild.errors import DataError
-from hogwild.estimators import linear_base
-from hogwild.training import row_message_driver
 
 # Resident memory as the system's tables have it: what ``wait4`` tells may be that of the process before it was another.
 MAIN = """
@@ -116,7 +114,7 @@ def fits() -> list[Callable[[Any, Any], Any]]:
 def test_estimators_count_their_coefficients(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     width = 10**9
     X = scipy.sparse.csr_matrix((np.ones(3), [0, width - 1, 1], [0, 2, 3]), shape=(2, width))
-    monkeypatch.setattr(linear_base, "available_bytes", lambda: 20 * 10**9)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 20 * 10**9)
     with pytest.raises(
         DataError, match=r"a fit of 1 x 1,000,000,000 coefficients takes 29\.8 GiB .* There is 18\.6 GiB"
     ):
@@ -124,8 +122,8 @@ def test_estimators_count_their_coefficients(number: int, monkeypatch: pytest.Mo
 
 
 def test_copies_of_workers_that_send_messages_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_message_driver, "LITTLE_BYTES", 0)
-    monkeypatch.setattr(row_message_driver, "available_bytes", lambda: 10**5)
+    monkeypatch.setattr(machine, "LITTLE_BYTES", 0)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 10**5)
     rows = scipy.sparse.random(50, 1_000, 1e-2, format="csr", random_state=0)
     problem = Linear((rows, np.arange(50) % 2), loss="logistic")
     with pytest.raises(DataError, match=r"4 workers that send messages take .* for copies of the parameters"):

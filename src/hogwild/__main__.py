@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 
-INTERRUPTED = 130  # exit code after Ctrl-C
+INTERRUPTED = 130  # exit code after Ctrl-C, as that of hogwild.cli.console, which is still being imported
 
 
 def main() -> int:

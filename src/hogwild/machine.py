@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path("/")
+LITTLE_BYTES = 2**26  # to query the free memory takes longer than to allocate less than this
 MOST_WORKERS = 4096  # Threads, processes or actors of one run: more would take minutes to start, and gigabytes.
 MOST_SIMULATED_WORKERS = 100_000  # Workers of one simulated run, which take some kilobytes each.
 
@@ -279,6 +280,18 @@ def release_pages() -> None:
         if len(words) == 6 and words[1] == "r-xp" and words[5].startswith("/"):
             start, stop = (int(address, 16) for address in words[0].split("-"))
             advise(start, stop - start, mmap.MADV_DONTNEED)
+
+
+def too_little_memory(needed: int) -> int | None:
+    """Return the number of bytes that can be allocated now if they are fewer than needed; None if they suffice.
+
+    >>> too_little_memory(2**20), too_little_memory(2**62) is None
+    (None, False)
+    """
+    if needed <= LITTLE_BYTES:
+        return None
+    room = available_bytes()
+    return room if needed > room else None
 
 
 def available_bytes(root: Path = ROOT) -> int:

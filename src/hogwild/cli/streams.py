@@ -15,7 +15,7 @@ import io
 import os
 import re
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 from hogwild.errors import HogwildError
 
@@ -48,6 +48,7 @@ def discard_stdout() -> None:
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
+        # Stdout has no descriptor that could be redirected. It stays open until the process ends.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
@@ -86,9 +87,9 @@ def _character(character: str) -> str:
 class _Stdout(io.FileIO):
     """Descriptor of stdout, whose errors say that they are about stdout."""
 
-    def write(self, data: object) -> int:
+    def write(self, data: Any) -> int:
         try:
-            return super().write(data)  # type: ignore[arg-type]
+            return super().write(data)
         except BrokenPipeError:
             raise ReaderGoneError("The reader of the output has left.") from None
         except OSError as error:
@@ -98,11 +99,11 @@ class _Stdout(io.FileIO):
 class _Stderr(io.FileIO):
     """Descriptor of stderr, which drops what cannot be written."""
 
-    def write(self, data: object) -> int:
+    def write(self, data: Any) -> int:
         try:
-            return super().write(data)  # type: ignore[arg-type]
+            return super().write(data)
         except OSError:
-            return memoryview(data).nbytes  # type: ignore[arg-type]
+            return memoryview(data).nbytes
 
 
 def _is_original(stream: object, original: object, descriptor: int) -> bool:

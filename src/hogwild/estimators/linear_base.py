@@ -58,7 +58,7 @@ from hogwild.estimators.sklearn_parameters import (
     with_useful_workers,
 )
 from hogwild.files import format_size
-from hogwild.machine import available_bytes, usable_cores
+from hogwild.machine import too_little_memory, usable_cores
 from hogwild.models.linear import LinearModel
 from hogwild.rules import Sequential
 from hogwild.strategies import Strategy
@@ -74,7 +74,6 @@ ABSENT_PARAMS = {  # values of parameters that a class lacks
 
 # Bytes of a coefficient in a fit: float64, in the state, its copy, the result and ``coef_``.
 FIT_BYTES = 32
-LITTLE_BYTES = 2**26  # to query the free memory takes longer than to allocate less than this
 
 
 class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -318,7 +317,7 @@ def _parameters(kind: type[LinearEstimator]) -> tuple[str, ...]:
 def zero_coefficients(outputs: int, features: int) -> Array:
     """Return coefficients of zero; raise ``DataError`` if their fit would exceed the free memory."""
     needed = FIT_BYTES * outputs * features
-    if needed > LITTLE_BYTES and needed > (room := available_bytes()):
+    if (room := too_little_memory(needed)) is not None:
         what = f"a fit of {outputs} x {features:,} coefficients takes {format_size(needed)} of memory"
         raise DataError(
             what,

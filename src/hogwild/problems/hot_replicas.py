@@ -51,7 +51,7 @@ class ReplicaLayout:
     """Choice of the hot coordinates, and of how often they are merged."""
 
     by_rank: Array  # Hot coordinates, the most frequent first.
-    where: Array  # Rank of every coordinate; that of the others is the number of hot coordinates.
+    where: Array  # Rank of every coordinate. Coordinates that are not hot have the number of hot ones.
     tiers: Array  # First rank of each tier, and the end of the last tier.
     stiff: Array  # Largest curvature of each tier.
     period: int  # Number of rows between two merges.

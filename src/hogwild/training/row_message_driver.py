@@ -15,7 +15,7 @@ from hogwild.data.subsample import subsample
 from hogwild.errors import CheckpointError, DataError
 from hogwild.events import EventLog, Parameters
 from hogwild.files import format_size, to_jsonable
-from hogwild.machine import available_bytes
+from hogwild.machine import too_little_memory
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer
 from hogwild.problems.problem import RowProblem, State
@@ -38,7 +38,6 @@ from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpa
 # Copies of the parameters for each worker: its own, those of its trainer and evaluation, messages under way, and its
 # share of the server's. Measured: 13.4 copies in all with two workers and a parameter server.
 NODE_COPIES = 5
-LITTLE_BYTES = 2**26  # to query the free memory takes longer than to allocate less than this
 
 
 def run(job: Job) -> Run:
@@ -179,7 +178,7 @@ def _with_interval(
 def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
     """Raise DataError if the copies of all workers of this process exceed the free memory, before they are made."""
     needed = NODE_COPIES * workers * sum(part.nbytes for part in state)
-    if needed > LITTLE_BYTES and needed > (room := available_bytes()):
+    if (room := too_little_memory(needed)) is not None:
         raise DataError(
             f"{workers} workers that send messages take {format_size(needed)} of memory for copies of the parameters",
             path=problem.data.name,
