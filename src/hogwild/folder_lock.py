@@ -20,11 +20,12 @@ from pathlib import Path
 
 import psutil
 
-from hogwild.errors import CheckpointError
+from hogwild.errors import CheckpointError, ParameterError
 from hogwild.files import check_folder
 
 LOCK = ".lock"
 # Seconds that a lock may outlive its process: children that were copied from it have the lock until they end.
+ATTEMPTS = 20  # to take the lock of a folder that others create and remove
 ORPHAN_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -75,8 +76,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
     ['.lock']
     """
     is_new = not folder.exists()
-    check_folder(folder)
-    descriptor = _locked(folder)
+    descriptor = _taken(folder)
     try:
         yield
     finally:
@@ -86,6 +86,16 @@ def folder_lock(folder: Path) -> Iterator[None]:
         with suppress(OSError):
             if is_new:
                 folder.rmdir()
+
+
+def _taken(folder: Path) -> int:
+    """Create the folder and take its lock; try again if a holder has removed the empty folder in between."""
+    for _ in range(ATTEMPTS):
+        with suppress(ParameterError, FileNotFoundError):
+            check_folder(folder)
+            return _locked(folder)
+    check_folder(folder)
+    return _locked(folder)
 
 
 def _locked(folder: Path) -> int:
