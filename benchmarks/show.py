@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -37,9 +38,9 @@ def shown(page: str, folder: Path, pictures: str) -> str:
 
 def main() -> None:
     """Fill in the pages of the docs that show results."""
-    for page in DOCS.glob("*.md"):
+    for page in DOCS.rglob("*.md"):
         before = page.read_text()
-        after = shown(before, results.FOLDER, "../benchmarks/results")
+        after = shown(before, results.FOLDER, os.path.relpath(results.FOLDER, page.parent))
         if after != before:
             page.write_text(after)
 

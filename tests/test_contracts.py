@@ -120,6 +120,6 @@ def test_imports_form_no_circle() -> None:
 def test_the_picture_of_the_layers_is_the_contract() -> None:
     root = Path(__file__).parent.parent
     contract = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
-    picture = (root / "docs" / "design.md").read_text().partition("## Layers")[2].splitlines()
+    picture = (root / "docs" / "explanation" / "design.md").read_text().partition("## Layers")[2].splitlines()
     shown = [line.strip().partition("  ")[0].strip() for line in picture if line.startswith("    ")]
     assert shown == [layer.replace("hogwild.", "") for layer in contract]

@@ -52,7 +52,7 @@ def test_the_demo_shows_every_strategy(capsys):
 
 
 def test_what_the_page_on_messages_shows_is_so():
-    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "messages.md"), module_relative=False)
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "guide" / "messages.md"), module_relative=False)
     assert found.failed == 0 < found.attempted
 
 
@@ -92,12 +92,12 @@ def test_films_are_recommended(capsys, tmp_path):
 
 
 def test_what_the_page_on_ratings_shows_is_so():
-    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "ratings.md"), module_relative=False)
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "guide" / "ratings.md"), module_relative=False)
     assert found.failed == 0 < found.attempted
 
 
 def test_what_the_page_on_landscapes_shows_is_so():
-    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "landscape.md"), module_relative=False)
+    found = doctest.testfile(str(EXAMPLES.parent / "docs" / "guide" / "landscape.md"), module_relative=False)
     assert found.failed == 0 < found.attempted
 
 

@@ -22,7 +22,7 @@ def test_a_picture_is_the_one_that_is_drawn(name):
     for each in root.iter("{http://www.w3.org/2000/svg}rect"):
         assert float(each.get("x")) + float(each.get("width")) <= width
         assert float(each.get("y")) + float(each.get("height")) <= height
-    pages = [page.read_text() for page in (ROOT / "docs").glob("*.md")]
+    pages = [page.read_text() for page in (ROOT / "docs").rglob("*.md")]
     assert any(f"pictures/{name}" in page for page in pages)
 
 

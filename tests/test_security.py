@@ -182,7 +182,7 @@ def test_messages_are_not_unpickled(tmp_path: Path) -> None:
     with pytest.raises(MessageError):
         wire_codec.decode_envelopes([content], len(content))
     assert not mark.exists()
-    advice = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text()
+    advice = (Path(__file__).parents[1] / "docs" / "guide" / "cluster.md").read_text()
     assert "RAY_AUTH_MODE=token" in advice
     assert "RAY_USE_TLS=1" in advice
 

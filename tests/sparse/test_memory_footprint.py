@@ -78,7 +78,7 @@ def module():
 def test_a_run_that_does_not_fit_is_refused_before_it_starts(free, options, parts):
     problem = module()
     free(5 * MIB)
-    with pytest.raises(ParameterError, match=f"this network of 7.6 MiB.*{parts}.*5.0 MiB free.*docs/memory.md"):
+    with pytest.raises(ParameterError, match=f"this network of 7.6 MiB.*{parts}.*5.0 MiB free.*docs/guide/memory.md"):
         hogwild.minimise(problem, **{"strategy": hogwild.Hogwild(1), "budget": 1, **options})
 
 

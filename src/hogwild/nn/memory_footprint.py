@@ -63,7 +63,7 @@ class MemoryFootprint:
         spare = f", and {format_size(swap)} of swap" if swap else ""
         need = (
             f"{what} needs {format_size(self.total)} of {where}: {self}. There is {format_size(room)} free{spare}. "
-            f"{remedy} See docs/memory.md."
+            f"{remedy} See docs/guide/memory.md."
         )
         if self.total > room + swap:
             raise ParameterError(need)
