@@ -4,6 +4,7 @@ import gzip
 import numpy as np
 import pytest
 import scipy.sparse
+from backports import zstd
 from making import as_dicts, fake_file, random_rows, reader_of, walked
 
 import hogwild.data
@@ -40,6 +41,8 @@ def test_a_file_is_read_and_shuffled_or_left_in_order(tmp_path):
         ("noending2", VW.encode()),
         ("odd.name", gzip.compress(VW.encode(), mtime=0)),
         ("odd.txt", b"\n" + VW.encode()),
+        ("a.svm.zst", zstd.compress(SVM.encode())),
+        ("odd.data", zstd.compress(VW.encode())),
         ("odd.gz", gzip.compress(SVM.encode(), mtime=0)),
     ],
 )

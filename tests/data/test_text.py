@@ -3,20 +3,23 @@
 import bz2
 import gzip
 import os
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hogwild.data.readers import line_segments
 from hogwild.data.readers.line_segments import Segment, excerpt, newlines, place, segments, split
-from hogwild.errors import DataError
+from hogwild.errors import DataError, MissingExtraError
 
 LINES = b"".join(b"%d %d:1\n" % (i % 2, i) * (1 + i % 3) for i in range(1, 3000))
-PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}
+PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd.compress}
+PACKED = [(pack, ending) for ending, pack in PACKERS.items() if ending]
 
 
 def joined(found: list[Segment]) -> bytes:
@@ -54,7 +57,7 @@ def test_a_line_longer_than_a_segment_stays_whole(tmp_path: Path, ending: str) -
     assert all(segment.bytes[-1] == line_segments.NEWLINE for segment in found)
 
 
-@pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])
+@pytest.mark.parametrize(("pack", "ending"), PACKED)
 def test_archives_of_several_members(tmp_path: Path, pack, ending: str) -> None:
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(pack(b"1\n2") + pack(b"") + pack(b"3\n4\n"))
@@ -65,6 +68,28 @@ def test_an_archive_is_known_by_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(gzip.compress(b"1\n"))
     assert joined(list(segments(path, 10))) == b"1\n"
+
+
+def test_a_frame_that_needs_a_gigabyte_is_refused(tmp_path: Path) -> None:
+    """The header of a frame of Zstandard may ask for a window of any size, which has to be allocated."""
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + b"\x00" + bytes([(30 - 10) << 3]) + b"\x19\x00\x00" + b"1\n2")
+    assert "damaged" in refused(path)
+
+
+def test_frames_to_skip_are_skipped(tmp_path: Path) -> None:
+    """The parallel tools write them."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd" + zstd.compress(b"1\n"))
+    assert joined(list(segments(path, 10))) == b"1\n"
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(zstd.compress(b"1\n"))
+    monkeypatch.setitem(sys.modules, "backports", None)
+    with pytest.raises(MissingExtraError, match=r"hogwild\[zstd\]"):
+        list(segments(path, 10))
 
 
 def test_a_pipe_is_read(tmp_path: Path) -> None:
@@ -99,12 +124,12 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     assert "may not be read" in refused(empty)
 
 
-@pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])
+@pytest.mark.parametrize(("pack", "ending"), PACKED)
 def test_bad_archives_are_refused(tmp_path: Path, pack, ending: str) -> None:
     path, whole = tmp_path / f"a.txt{ending}", pack(LINES)
     for cut in (1, 8, 20, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        assert any(word in refused(path) for word in ("truncated", "not gzip", "not bzip2"))
+        assert any(word in refused(path) for word in ("truncated", "not gzip", "not bzip2", "not Zstandard"))
     path.write_bytes(pack(b""))
     assert "is empty" in refused(path)
     path.write_bytes(b"")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,12 +44,12 @@ def read(path: Path, **limits: int) -> object:
     return hogwild.FieldAwareFactorisationMachine(path) if kind == "ffm" else hogwild.data.open(path, reading=reading)
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".bz2"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".bz2", ".zst"])
 @pytest.mark.parametrize("kind", LINES)
 def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, packed: str) -> None:
     monkeypatch.setenv("HOGWILD_LONGEST_LINE", "1MB")
     file = tmp_path / f"a.{kind}{packed}"
-    pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}[packed]
+    pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd.compress}[packed]
     file.write_bytes(pack(LINES[kind] + bytes(3_000_000)))
     with pytest.raises(DataError, match=r"line 3: the line is longer than 976.6 KiB.*HOGWILD_LONGEST_LINE"):
         read(file)
@@ -60,9 +61,12 @@ def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_an_archive_that_holds_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    file = tmp_path / f"a.{kind}.gz"
-    file.write_bytes(gzip.compress(LINES[kind] + b"\n" * 3_000_000))
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_an_archive_that_holds_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, ending: str
+) -> None:
+    file = tmp_path / f"a.{kind}{ending}"
+    file.write_bytes((gzip if ending == ".gz" else zstd).compress(LINES[kind] + b"\n" * 3_000_000))
     read(file)
     monkeypatch.setenv("HOGWILD_MOST_UNPACKED", "1MiB")
     with pytest.raises(DataError, match=r"holds more than 1.0 MiB.*HOGWILD_MOST_UNPACKED"):
@@ -77,10 +81,11 @@ def test_limits_of_one_call(tmp_path: Path) -> None:
     read(file, longest_line=10)
 
 
-def test_a_bomb_takes_little_memory(tmp_path: Path) -> None:
-    """A megabyte of gzip with a gigabyte of NUL bytes, in which there is no line."""
-    file = tmp_path / "a.svm.gz"
-    with gzip.open(file, "wb", 9) as writer:
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_a_bomb_takes_little_memory(tmp_path: Path, ending: str) -> None:
+    """A megabyte of gzip, or kilobytes of Zstandard, with a gigabyte of NUL bytes, in which there is no line."""
+    file = tmp_path / f"a.svm{ending}"
+    with gzip.open(file, "wb", 9) if ending == ".gz" else zstd.open(file, "wb") as writer:
         for _ in range(300):
             writer.write(bytes(2**20))
     tracemalloc.start()

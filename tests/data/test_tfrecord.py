@@ -77,7 +77,7 @@ def sample(count, binary, seed=0, whole=True):
     return made
 
 
-@pytest.mark.parametrize("ending", ["tfrecord", "tfrecord.gz", "tfrecords"])
+@pytest.mark.parametrize("ending", ["tfrecord", "tfrecord.gz", "tfrecord.zst", "tfrecords"])
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_is_written_is_read(tmp_path, ending, binary, whole):

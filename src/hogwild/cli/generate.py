@@ -53,8 +53,8 @@ def generate(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="The file to write: .svm, .vw (also .gz) or .npz; of interactions .ffm too, of ratings .csv, .tsv, "
-            ".data or .dat; of sparse-records .tfrecord (also .gz).",
+            help="The file to write: .svm, .vw (also .gz, .zst) or .npz; of interactions .ffm too, of ratings .csv, "
+            ".tsv, .data or .dat; of sparse-records .tfrecord (also .gz, .zst).",
             show_default=False,
         ),
     ],
@@ -137,6 +137,7 @@ def _write_records(
     """Write sparse rows as TFRecords while they are drawn, because all rows may not fit into memory."""
     from dataclasses import fields
 
+    from hogwild.data.compression import ENDINGS, without_compression
     from hogwild.data.generate.sparse_records import SparseRecords
     from hogwild.errors import ParameterError
     from hogwild.files import check_free, format_size
@@ -145,9 +146,12 @@ def _write_records(
     for name in [*chosen, *(["weights"] if weights is not None else [])]:
         if name not in known:
             raise ParameterError(f"There is no '{name}' for the kind '{RECORDS}'. It takes {', '.join(sorted(known))}.")
-    endings = (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")
-    if not out.name.lower().endswith(endings):
-        raise ParameterError(f"The file to write must end in one of {', '.join(endings)}. Got '{out.name}' instead.")
+    endings = (".tfrecord", ".tfrecords")
+    if without_compression(out).suffix.lower() not in endings:
+        raise ParameterError(
+            f"The file to write must end in {' or '.join(endings)}, or so with {', '.join(ENDINGS)} behind it. "
+            f"Got '{out.name}' instead."
+        )
     check_free(out, overwrite)
     started, made = time.perf_counter(), SparseRecords(**chosen, seed=seed)
     with output.progress() as bar:

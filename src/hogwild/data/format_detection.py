@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
 import difflib
-import gzip
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from hogwild.data.compression import ENDINGS, first_unpacked
 from hogwild.data.reader import Reader
 from hogwild.errors import DataError
 from hogwild.registry import lookup
 
 _AMBIGUOUS = (".txt", ".dat", ".data")  # File name endings that any text format may have.
-_COMPRESSED = (".gz", ".bz2")
-_SNIFFED = 2**16  # Bytes at the start of a file in which the first line is looked for.
+_SNIFFED = 2**20  # Bytes at the start of a file in which the first line is looked for; a block of bzip2 is as long.
 _FIELDED = re.compile(rb"\d:\d+:")  # Pattern of ``field:feature:value``, which tells libffm text from svmlight text.
 
 
@@ -34,7 +31,7 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
     if format_name != "auto":
         return lookup("format", format_name, by_name)
     endings = [ending.lower() for ending in path.suffixes[-2:]]
-    packed = bool(endings) and endings[-1] in _COMPRESSED
+    packed = bool(endings) and endings[-1] in ENDINGS
     ending = (endings[:-1] if packed else endings)[-1:]
     if ending and ending[0] not in _AMBIGUOUS:
         for reader in readers:
@@ -66,23 +63,28 @@ def _uncompressed(path: Path, reader: Reader) -> Reader:
 def _sniffed(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            first = file.read(8)
+            first = file.read(_SNIFFED)
     except OSError as error:
         raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy="Check it.") from None
+    return format_of(first)
+
+
+def format_of(first: bytes) -> str:
+    """Return the name of the format of a file that begins with these bytes, which may be compressed.
+
+    >>> format_of(b"# clicks\\n1 |a b c"), format_of(b"1 3:0.5")
+    ('vw', 'svmlight')
+    """
     if first.startswith(b"PAR1"):
         return "parquet"
     if first.startswith(b"PK"):
         return "npz"
-    line = _first_line(path, first)
+    line = first_line(first)
     return "vw" if b"|" in line else "libffm" if _FIELDED.search(line) else "svmlight"
 
 
-def _first_line(path: Path, first: bytes) -> bytes:
-    unpack = gzip.open if first.startswith(b"\x1f\x8b") else bz2.open if first.startswith(b"BZh") else open
-    try:
-        with unpack(path, "rb") as file:
-            text: bytes = file.read(_SNIFFED)
-    except (OSError, EOFError, zlib.error):
-        return b""  # The archive is damaged, and the reader raises the error that tells how.
-    lines = (line.strip() for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
+def first_line(first: bytes) -> bytes:
+    """Return the first line that is not a comment in the first bytes of a file, or nothing if there is none yet."""
+    text = first_unpacked(first, _SNIFFED).removeprefix(b"\xef\xbb\xbf")
+    lines = (line.strip() for line in text.split(b"\n"))
     return next((line for line in lines if line and not line.startswith(b"#")), b"")

@@ -68,7 +68,7 @@ class Reader:
     endings: tuple[str, ...]
     read: Callable[[Path, ReadOptions, int], Iterator[CSRRows]]
     counts_from_one: bool = False
-    compressible: bool = False  # Whether files that are compressed as .gz or .bz2 can be read.
+    compressible: bool = False  # Whether compressed files can be read (``data.compression``).
     # Whether the format gives the field of each feature. Such a reader needs a table of fields to write to.
     fielded: bool = False
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.

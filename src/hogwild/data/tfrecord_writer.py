@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hogwild.data.compression import packing
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.readers.tfrecord_parser import masked_crc
 from hogwild.errors import DataError, ParameterError
@@ -29,7 +29,7 @@ class RecordWriter:
     Parameters
     ----------
     path : path
-        The file to write. A name that ends in ``.gz`` makes a gzip-compressed file.
+        The file to write. A name that ends in ``.gz``, ``.bz2`` or ``.zst`` makes a compressed file.
 
     Examples
     --------
@@ -47,10 +47,7 @@ class RecordWriter:
     def __enter__(self) -> RecordWriter:
         """Open a temporary file."""
         file: Any = self._open.enter_context(replacing(self._path))
-        # The gzip header has neither name nor time, so that the same data give the same file.
-        if self._path.suffix.lower() == ".gz":
-            file = self._open.enter_context(gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0))
-        self._file = file
+        self._file = self._open.enter_context(packing(self._path, file))
         return self
 
     def __exit__(self, *failed: Any) -> None:

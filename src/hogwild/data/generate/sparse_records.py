@@ -82,7 +82,10 @@ class SparseRecords:
         return CSRRows(indptr, indices[:end], values[:end], labels, NO_WEIGHTS, self.dense_size, layout)
 
     def write(self, path: str | Path, progress: Callable[[int], None] | None = None) -> None:
-        """Write all rows as TFRecords; ``.gz`` compresses. ``progress`` is called with the number of rows written."""
+        """Write all rows as TFRecords, compressed if the name ends in ``.gz`` or ``.zst``.
+
+        ``progress`` is called with the number of rows written.
+        """
         done = 0
         with RecordWriter(path) as writer:
             for piece in self.pieces():

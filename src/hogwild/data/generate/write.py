@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
+from hogwild.data.compression import ENDINGS, packing, without_compression
 from hogwild.data.csr import Array, CSRRows, compact
 from hogwild.data.generate.catalogue import kind
 from hogwild.data.generate.factorisation_machine import Interactions
@@ -141,9 +140,9 @@ def write(
 ) -> Made:
     """Write a kind of data in the format that the ending of the file determines.
 
-    The formats are ``.svm`` and ``.vw`` text, also with ``.gz``, and ``.npz``. Interactions, whose features have
-    fields, can also be ``.ffm`` text. The function writes a temporary file beside ``path`` and renames it, so that the
-    file is complete or absent. ``weights`` is the name of an ``.npz`` file for the planted model (``weights``,
+    The formats are ``.svm`` and ``.vw`` text, also compressed (``.svm.gz``, ``.svm.zst``), and ``.npz``. Interactions,
+    whose features have fields, can also be ``.ffm`` text. The function writes a temporary file beside ``path`` and
+    renames it, so that the file is complete or absent. ``weights`` is the name of an ``.npz`` file for the planted model (``weights``,
     ``intercept``). ``progress`` is called with the number of rows written.
 
     >>> import tempfile
@@ -153,13 +152,16 @@ def write(
     3
     """
     path = Path(path)
-    ending = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
+    ending = without_compression(path).suffix
     made = kind(name, **options)
     texts = {**_TEXTS, ".ffm": made.libffm_text} if isinstance(made, Interactions) else _TEXTS
     format = texts.get(ending.lower())
     if format is None and path.suffix.lower() != ".npz":
-        endings = ", ".join([*texts, *(f"{ending}.gz" for ending in texts), ".npz"])
-        raise ParameterError(f"The file to write must end in one of {endings}. Got '{path.name}' instead.")
+        endings = ", ".join([*texts, ".npz"])
+        raise ParameterError(
+            f"The file to write must end in one of {endings}; text may be compressed ({', '.join(ENDINGS)} behind it). "
+            f"Got '{path.name}' instead."
+        )
     beside = None if weights is None else Path(weights)
     for output in (path, beside):
         if output is not None:
@@ -179,22 +181,11 @@ def write(
 
 def _write_text(made: Made, path: Path, format: Callable[[CSRRows], bytes], report: Callable[[int], None]) -> None:
     done = 0
-    with _packed(path) as file:
+    with replacing(path) as plain, packing(path, plain) as file:
         for rows in made.pieces():
             file.write(format(rows))
             done += len(rows)
             report(done)
-
-
-@contextmanager
-def _packed(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    with replacing(path) as file:
-        if path.suffix.lower() != ".gz":
-            yield file
-            return
-        # The gzip header has neither name nor time, so that the same data give the same file.
-        with gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0) as packed:
-            yield packed
 
 
 def _write_arrays(made: Made, path: Path) -> None:

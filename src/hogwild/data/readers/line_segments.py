@@ -7,14 +7,10 @@ without counting bytes. A carriage return before the newline is left for the par
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import mmap
 import os
-import re
 import stat
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -24,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hogwild.data.compression import checked_compression, unpacked
 from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError
 from hogwild.guarded_map import map_file
@@ -52,7 +49,7 @@ def segments(
     r"""Yield a file in order, in segments of whole lines of about ``segment_bytes`` bytes each.
 
     A line longer than that makes a longer segment, up to the limits. A byte-order mark at the start of the file is
-    skipped. Gzip and bzip2 files are recognised by their first bytes and unpacked. With an extent, only the lines of a
+    skipped. Compressed files are recognised by their first bytes and unpacked. With an extent, only the lines of a
     plain file that start in these bytes are read, and lines are counted from the first of them
     (:func:`lines_of_whole_file`).
 
@@ -85,7 +82,7 @@ def divisible_bytes(path: Path) -> int:
     """Return the number of bytes of a plain file; 1 for a compressed one, which cannot be read from its middle."""
     try:
         with path.open("rb") as file:
-            plain = stat.S_ISREG(path.stat().st_mode) and _compression(path, file) is None
+            plain = stat.S_ISREG(path.stat().st_mode) and checked_compression(path, file.peek(10)[:10]) is None
             return max(1, path.stat().st_size) if plain else 1
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -192,9 +189,9 @@ def _lines(
 ) -> Iterator[NDArray[np.uint8]]:
     if extent is not None:
         return _plain(path, file, size, limits, extent)
-    compression = _compression(path, file)
+    compression = checked_compression(path, file.peek(10)[:10])
     if compression is not None:
-        return _joined(path, _unpacked(path, file, compression, limits), size, limits)
+        return _joined(path, unpacked(path, file, compression, limits), size, limits)
     if stat.S_ISREG(path.stat().st_mode):
         return _plain(path, file, size, limits)
     # The file is a pipe, which cannot be memory-mapped.
@@ -282,73 +279,6 @@ def _joined(path: Path, blocks: Iterator[bytes], size: int, limits: TextLimits) 
     if waiting_bytes:
         text = b"".join(waiting)
         yield np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
-
-
-def _gunzipped(file: BufferedReader) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=file) as unpacked:
-        yield from iter(lambda: unpacked.read(_BLOCK), b"")
-
-
-def _bunzipped(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the contents of all bzip2 members, and raise an error for invalid bytes after the last member.
-
-    The file object of the standard library ignores such bytes.
-    """
-    unpacker, data = bz2.BZ2Decompressor(), b""
-    while data or (data := file.read(_BLOCK)):
-        yield unpacker.decompress(data, _BLOCK)
-        while not unpacker.needs_input and not unpacker.eof:
-            yield unpacker.decompress(b"", _BLOCK)
-        data = unpacker.unused_data
-        if unpacker.eof:
-            unpacker = bz2.BZ2Decompressor()
-            if not data and not file.peek(1):
-                return
-    raise EOFError
-
-
-@dataclass(frozen=True, slots=True)
-class _Compression:
-    name: str
-    ending: str
-    magic: re.Pattern[bytes]
-    unpack: Callable[[BufferedReader], Iterator[bytes]]
-
-
-_COMPRESSIONS = (
-    _Compression("gzip", ".gz", re.compile(rb"\x1f\x8b"), _gunzipped),
-    _Compression("bzip2", ".bz2", re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), _bunzipped),
-)
-
-
-def _compression(path: Path, file: BufferedReader) -> _Compression | None:
-    """Determine the compression by the first bytes; raise ``DataError`` if the file name claims another compression."""
-    first = file.peek(10)[:10]
-    for compression in _COMPRESSIONS:
-        if compression.magic.match(first):
-            return compression
-        if first and path.suffix.lower() == compression.ending:
-            raise DataError(
-                f"the file is not {compression.name}-compressed although its name ends in {compression.ending}",
-                path=path,
-                remedy=f"Fetch it again, or remove {compression.ending} from its name if it is plain text.",
-            )
-    return None
-
-
-def _unpacked(path: Path, file: BufferedReader, compression: _Compression, limits: TextLimits) -> Iterator[bytes]:
-    file_bytes, unpacked_bytes = path.stat().st_size, 0
-    try:
-        for block in compression.unpack(file):
-            unpacked_bytes += len(block)
-            limits.check_unpacked(path, file_bytes, unpacked_bytes)
-            yield block
-    except DataError:
-        raise
-    except EOFError:
-        raise DataError(f"the {compression.name} archive is truncated", path=path, remedy=_AGAIN) from None
-    except (zlib.error, OSError, ValueError) as error:
-        raise DataError(f"the {compression.name} archive is damaged ({error})", path=path, remedy=_AGAIN) from None
 
 
 _AGAIN = "Make or fetch the file again."

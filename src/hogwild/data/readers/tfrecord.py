@@ -1,20 +1,18 @@
 """Reader of TFRecord files of ``tf.train.Example``: ``nz_idx`` (whole numbers), ``nz_values`` and ``label``.
 
-Without ``nz_values`` all values are one. The reader verifies both checksums of every record. Gzip files are recognised
-by their first bytes.
+Without ``nz_values`` all values are one. The reader verifies both checksums of every record. Compressed files are
+recognised by their first bytes.
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from hogwild.data.compression import compression_of, gathered, unpacked
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.hashing import merge_duplicates
 from hogwild.data.loader import map_in_order, reader_threads
@@ -74,11 +72,9 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
 
 def _pieces(path: Path, size: int, limits: TextLimits) -> Iterator[bytes]:
     """Yield the file in pieces of whole records; the last piece contains the bytes after a damaged length."""
-    held, packed_bytes, unpacked_bytes = b"", path.stat().st_size if path.exists() else 0, 0
-    for block in _blocks(path, size):
+    held = b""
+    for block in _blocks(path, size, limits):
         held = held + block if held else block
-        unpacked_bytes += len(block)
-        limits.check_unpacked(path, packed_bytes, unpacked_bytes)
         end, lengths_match = parser.whole(np.frombuffer(held, np.uint8))
         if not lengths_match:
             break
@@ -119,30 +115,24 @@ def _failure(path: Path, fault: int, offset: int, row: int) -> DataError:
     return DataError(f"{what} (record {row + 1:,}, which begins at byte {offset:,})", path=path, remedy=remedy)
 
 
-def _blocks(path: Path, size: int) -> Iterator[bytes]:
+def _blocks(path: Path, size: int, limits: TextLimits) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            packed = _is_gzip(file.read(12))
-            file.seek(0)
-            if path.suffix.lower() == ".bz2":
-                raise DataError("TFRecord files are plain or gzip-compressed", path=path, remedy="Unpack it first.")
-            source: Any = gzip.GzipFile(fileobj=file) if packed else file
-            yield from iter(lambda: source.read(size), b"")
-    except EOFError:
-        raise DataError("the gzip archive is truncated", path=path, remedy=_AGAIN) from None
-    except (zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"the gzip archive is damaged ({error})", path=path, remedy=_AGAIN) from None
+            first = file.peek(12)[:12]
+            compression = None if _is_record(first) else compression_of(first)
+            if compression is None:
+                yield from iter(lambda: file.read(size), b"")
+            else:
+                yield from gathered(unpacked(path, file, compression, limits), size)
     except OSError as error:
         raise DataError(f"the file cannot be read ({error.strerror or error})", path=path, remedy="Check it.") from None
 
 
-def _is_gzip(first: bytes) -> bool:
-    """Return whether the first bytes are those of a gzip file.
+def _is_record(first: bytes) -> bool:
+    """Return whether a file begins with a record, because the checksum of its length matches.
 
-    A record of 559,903 bytes begins with the same bytes as gzip, but then the checksum of its length matches.
+    A record of 559,903 bytes begins with the same bytes as gzip.
     """
-    if not first.startswith(b"\x1f\x8b"):
-        return False
-    return len(first) < 12 or int(masked_crc(np.frombuffer(first, np.uint8), 0, 8)) != int.from_bytes(
+    return len(first) == 12 and int(masked_crc(np.frombuffer(first, np.uint8), 0, 8)) == int.from_bytes(
         first[8:], "little"
     )
