@@ -13,8 +13,9 @@ import hogwild
 from benchmarks import results
 from benchmarks.whole_fit import timed
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, CSRRows
+from hogwild.data.ids import Ids
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.data.ratings.ratings import Ids, Ratings
+from hogwild.data.ratings.ratings import Ratings
 
 USERS, ITEMS, COUNT = 480_189, 17_770, 100_000_000
 RANK, PLANTED = 32, 8

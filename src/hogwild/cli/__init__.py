@@ -1,6 +1,7 @@
 """Command line: one file per command, imported only when that command runs.
 
-A new command is a function in a file of the same name, and one line in ``COMMANDS``.
+A new command is a function in a file of the same name, and one line in ``COMMANDS``: its name, and the first paragraph
+of its docstring, so that ``hogwild --help`` and the completion of names import no command.
 """
 
 from __future__ import annotations
@@ -11,24 +12,32 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from hogwild.cli import console
 from hogwild.cli.console import InterruptedRunError
 from hogwild.cli.streams import open_streams
 from hogwild.signals import terminations
 
-COMMANDS = (
-    "train",
-    "predict",
-    "inspect",
-    "pack",
-    "generate",
-    "doctor",
-    "lab",
-    "compare",
-    "report",
-)
+COMMANDS = {
+    "train": "Train a model on all cores: a linear one, or another kind of --problem.",
+    "predict": "Predict the class, or the number, of every row: one line per row, in the order of the file.",
+    "inspect": "Show the size and sparsity of the data, the expected collisions of workers, and what to use.",
+    "pack": "Convert files once into a folder, from which every run starts without parsing text again.",
+    "generate": "Write data with a planted model, in any size: its optimum is known.",
+    "doctor": "Check the machine and the installation, and report problems with their remedies.",
+    "lab": "Run experiments, and write a report as one page that can be shared.",
+    "compare": "Train the same model with several strategies, numbers of workers and schedules, and write a report.",
+    "report": "Write a report from recorded runs, without running anything again.",
+}
+
+
+class ListedCommand(TyperCommand):
+    """Command as a list of commands shows it; its file is imported when its arguments are read."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Load the command, and let it read the arguments."""
+        return load(str(self.name)).make_context(*arguments, **settings)
 
 
 class Commands(TyperGroup):
@@ -36,12 +45,12 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        # The values stay None, which is not a command, because get_command loads a command on demand.
+        # The values stay None, which is not a command, because get_command makes a command on demand.
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:
-        """Load a command, or return None if no command has that name."""
-        return _load(cmd_name) if cmd_name in COMMANDS else None
+        """Return a command, or None if no command has that name."""
+        return ListedCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
         """Read the arguments, and turn Ctrl-C into an error of our own, because typer would swallow it."""
@@ -61,7 +70,8 @@ class Commands(TyperGroup):
 app = typer.Typer(name="hogwild", cls=Commands)
 
 
-def _load(name: str) -> Any:
+def load(name: str) -> Any:
+    """Import the file of a command, and return the command."""
     own = name.replace("-", "_")
     function = getattr(importlib.import_module(f"hogwild.cli.{own}"), own)
     single = typer.Typer(add_completion=False)

@@ -10,13 +10,13 @@ import typer
 
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.data.statistics import LabelStatistics, Statistics
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hogwild.data.csr import Array
     from hogwild.data.dataset import Dataset
+    from hogwild.data.statistics import LabelStatistics, Statistics
 
 
 _CLASSES_SHOWN = 8

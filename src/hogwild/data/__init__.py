@@ -1,23 +1,48 @@
-"""Data sets: reading, checking, packing, shuffling and generating rows. ``hogwild.data.open`` opens all of them."""
+"""Data sets: reading, checking, packing, shuffling and generating rows. ``hogwild.data.open`` opens all of them.
 
-from hogwild.data.csr import CSRRows
-from hogwild.data.dataset import Chunk, Dataset, Epoch
-from hogwild.data.in_memory import InMemoryDataset
-from hogwild.data.open_dataset import as_dataset, open
-from hogwild.data.packing.pack import pack
-from hogwild.data.packing.packed_dataset import PackedDataset
-from hogwild.data.reader import Reader, ReadOptions
+Names are imported when they are first used: a model that scores one row needs neither readers nor compiled code.
+"""
 
-__all__ = [
-    "CSRRows",
-    "Chunk",
-    "Dataset",
-    "Epoch",
-    "InMemoryDataset",
-    "PackedDataset",
-    "ReadOptions",
-    "Reader",
-    "as_dataset",
-    "open",
-    "pack",
-]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hogwild.data.csr import CSRRows as CSRRows
+    from hogwild.data.dataset import Chunk as Chunk
+    from hogwild.data.dataset import Dataset as Dataset
+    from hogwild.data.dataset import Epoch as Epoch
+    from hogwild.data.in_memory import InMemoryDataset as InMemoryDataset
+    from hogwild.data.open_dataset import as_dataset as as_dataset
+    from hogwild.data.open_dataset import open as open
+    from hogwild.data.packing.pack import pack as pack
+    from hogwild.data.packing.packed_dataset import PackedDataset as PackedDataset
+    from hogwild.data.reader import Reader as Reader
+    from hogwild.data.reader import ReadOptions as ReadOptions
+
+_HOMES = {
+    "CSRRows": "hogwild.data.csr",
+    "Chunk": "hogwild.data.dataset",
+    "Dataset": "hogwild.data.dataset",
+    "Epoch": "hogwild.data.dataset",
+    "InMemoryDataset": "hogwild.data.in_memory",
+    "PackedDataset": "hogwild.data.packing.packed_dataset",
+    "ReadOptions": "hogwild.data.reader",
+    "Reader": "hogwild.data.reader",
+    "as_dataset": "hogwild.data.open_dataset",
+    "open": "hogwild.data.open_dataset",
+    "pack": "hogwild.data.packing.pack",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hogwild.data' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,8 @@
 """Columns that rows have, of very many that they could have: rows are numbered by them, as are the weights of a model.
 
 A set of columns is one bit for each column, and the number of columns before each word of 64 bits. So a number is found
-in the same time for any number of columns, and a billion columns take 190 MB.
+in the same time for any number of columns, and a billion columns take 190 MB. The bits are the work of compiled code,
+:mod:`hogwild.data.column_bits`, which is imported for many rows only.
 """
 
 from __future__ import annotations
@@ -9,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.slices import in_slices
-from hogwild.jit import compiled, compiled_part
 
 if TYPE_CHECKING:
     from hogwild.data.in_memory import InMemoryDataset
@@ -43,12 +43,14 @@ class PresentColumns:
     @classmethod
     def of(cls, rows: CSRRows) -> PresentColumns:
         """Return the columns that rows have."""
+        from hogwild.data import column_bits
+
         bits = np.zeros(-(-rows.features // 64), np.uint64)
         start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
-        _mark(rows.indices[start:stop], bits)
-        before = _counts(bits)
+        column_bits.mark(rows.indices[start:stop], bits)
+        before = column_bits.counts(bits)
         columns = np.empty(int(before[-1]), rows.indices.dtype)
-        _list(bits, columns)
+        column_bits.fill(bits, columns)
         found = cls(columns, rows.features)
         found.__dict__["_bits"] = bits, before
         return found
@@ -58,11 +60,20 @@ class PresentColumns:
 
     def renumber(self, rows: CSRRows) -> CSRRows:
         """Return the rows with columns numbered in this order, and without the entries of other columns."""
-        bits, before = self._bits
+        from hogwild.data import column_bits
+
         start, stop = int(rows.indptr[0]), int(rows.indptr[-1])
+        if rows.layout == "dense":
+            values = rows.values[start:stop].reshape(len(rows), -1)[:, self.columns].reshape(-1)
+            return replace(rows, indptr=np.arange(len(rows) + 1) * len(self), values=values, features=len(self))
+        bits, before = self._bits
         indices = np.empty(stop - start, rows.indices.dtype)
         old = rows.indices[start:stop]
-        unknown = sum(in_slices(len(indices), lambda part: int(_renumber(old[part], bits, before, indices[part]))))
+
+        def renumber(part: slice) -> int:
+            return int(column_bits.renumber(old[part], bits, before, indices[part]))
+
+        unknown = sum(in_slices(len(indices), renumber))
         values, indptr = rows.values[start:stop] if rows.values.size else rows.values, rows.indptr - start
         if unknown:
             known = indices < len(self)
@@ -70,6 +81,15 @@ class PresentColumns:
             indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
             indices = indices[known]
         return replace(rows, indptr=indptr, indices=indices, values=values, features=len(self))
+
+    def numbers_of(self, columns: Array) -> tuple[Array, Array]:
+        """Return the numbers of a few columns, and which of the columns are there.
+
+        >>> PresentColumns(np.array([2, 70], np.uint32), 100).numbers_of(np.array([70, 3]))
+        (array([1, 1]), array([ True, False]))
+        """
+        numbers = np.minimum(np.searchsorted(self.columns, columns.astype(self.columns.dtype)), len(self.columns) - 1)
+        return numbers, self.columns[numbers] == columns
 
     def expand(self, weights: Array) -> Array:
         """Return rows of weights for all columns: zeros for those that no row has."""
@@ -79,9 +99,11 @@ class PresentColumns:
 
     @cached_property
     def _bits(self) -> tuple[Array, Array]:
+        from hogwild.data import column_bits
+
         bits = np.zeros(-(-self.features // 64), np.uint64)
-        _mark(self.columns, bits)
-        return bits, _counts(bits)
+        column_bits.mark(self.columns, bits)
+        return bits, column_bits.counts(bits)
 
     def __reduce__(self) -> tuple[Callable[..., PresentColumns], tuple[Array, int]]:
         """Pickle without the bits."""
@@ -105,58 +127,3 @@ def without_absent(data: InMemoryDataset) -> InMemoryDataset:
         return data
     columns = PresentColumns.of(rows)
     return data.with_columns(columns)
-
-
-@compiled_part
-def _ones(word: Any) -> Any:
-    """Return the number of ones in 64 bits."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@compiled
-def _mark(indices: Any, bits: Any) -> None:
-    for i in range(indices.size):
-        column = np.uint64(indices[i])
-        bits[column >> np.uint64(6)] |= np.uint64(1) << (column & np.uint64(63))
-
-
-@compiled
-def _counts(bits: Any) -> Any:
-    """Return the number of columns before each word, and of all after the last."""
-    before = np.empty(bits.size + 1, np.uint32)
-    total = np.uint64(0)
-    for word in range(bits.size):
-        before[word] = total
-        total += _ones(bits[word])
-    before[bits.size] = total
-    return before
-
-
-@compiled
-def _list(bits: Any, columns: Any) -> None:
-    at = 0
-    for word in range(bits.size):
-        left = bits[word]
-        for bit in range(64):
-            if (left >> np.uint64(bit)) & np.uint64(1):
-                columns[at] = np.uint64(word) * np.uint64(64) + np.uint64(bit)
-                at += 1
-
-
-@compiled
-def _renumber(indices: Any, bits: Any, before: Any, numbers: Any) -> Any:
-    """Write the number of each column, the largest number for a column that is not there; return how many are not."""
-    unknown = 0
-    for i in range(indices.size):
-        column = np.uint64(indices[i])
-        place, bit = column >> np.uint64(6), column & np.uint64(63)
-        word = bits[place] if place < bits.size else np.uint64(0)
-        if (word >> bit) & np.uint64(1):
-            numbers[i] = before[place] + _ones(word & ((np.uint64(1) << bit) - np.uint64(1)))
-        else:
-            numbers[i] = np.uint32(0xFFFFFFFF)
-            unknown += 1
-    return unknown

@@ -11,16 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import array_file
-from hogwild.data import open as open_data
-from hogwild.data.dataset import Dataset
-from hogwild.data.field_vocabulary import FieldVocabulary
-from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
-from hogwild.kernels import factorisation_machine_build, loss_sums
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
+from hogwild.models.single_row import SingleRow, single_row
 
 if TYPE_CHECKING:
+    from hogwild.data.dataset import Dataset
     from hogwild.models.predictions import Rows
 
 NO_FIELDS = np.empty(0, np.uint32)
@@ -67,6 +64,10 @@ class FactorisationModel:
 
     def open(self, path: str | Path | Sequence[str | Path], **options: object) -> Dataset:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
+        from hogwild.data.field_vocabulary import FieldVocabulary
+        from hogwild.data.open_dataset import open as open_data
+        from hogwild.data.reader import ReadOptions
+
         known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
         if self.n_features.bit_count() == 1 and self.n_features > 1:
             # Hashed features are hashed into the same number of columns.
@@ -79,11 +80,46 @@ class FactorisationModel:
     def decide(self, data: Rows) -> NDArray[np.float64]:
         """Return the scores of a data set or a matrix, with one line per row and one column.
 
+        A single row may also be a mapping from columns to values. It takes microseconds, and no compiled code.
+
         Raises
         ------
         ParameterError
             If the data has more features than the model.
         """
+        row = single_row(data, self.n_features)
+        return self._scores_of_rows(data) if row is None else self._scores_of(row)
+
+    def _scores_of(self, row: SingleRow) -> NDArray[np.float64]:
+        columns, values, squares = row
+        if self.normalise and squares > 0:
+            values = values / squares**0.5
+        z = float(values.dot(self.weights.take(columns))) + float(self.intercept[0])
+        return np.array([[z + self._pairs(columns, values) if len(columns) > 1 else z]])
+
+    def _pairs(self, columns: NDArray[Any], values: NDArray[np.float64]) -> float:
+        """Return the sum of the products of all pairs of features of a row.
+
+        It is half of the difference between the sum of all products and those of a feature with itself.
+        """
+        factors, x = self.factors.take(columns, 0), values.astype(np.float32)
+        if self.fields is None:
+            parts = factors[:, 0]
+            total, parts = x.dot(parts), (parts * x.reshape(-1, 1)).reshape(-1)
+            every, own = total.dot(total), parts.dot(parts)
+        else:
+            # A table with one line per feature, and one column per feature that it is multiplied with.
+            table = factors.take(self.fields.take(columns), 1) * x.reshape(-1, 1, 1)
+            diagonal = table.reshape(-1, table.shape[2])[:: len(columns) + 1]
+            every, own = np.einsum("ijk,jik->", table, table), np.vdot(diagonal, diagonal)
+        return 0.5 * float(every - own)
+
+    def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
+        from hogwild.data.dataset import Dataset
+        from hogwild.data.open_dataset import open as open_data
+        from hogwild.data.reader import ReadOptions
+        from hogwild.kernels import factorisation_machine_build, loss_sums
+
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not isinstance(data, Dataset):
@@ -106,6 +142,8 @@ class FactorisationModel:
 
     def _parameters(self) -> tuple[Any, ...]:
         """Return the parameters for the kernels, with rows of factors padded to whole vectors."""
+        from hogwild.kernels import factorisation_machine_build
+
         padded = -(-self.rank // 8) * 8
         factors = np.zeros((*self.factors.shape[:2], padded), np.float32)
         factors[:, :, : self.rank] = self.factors

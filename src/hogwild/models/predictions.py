@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from hogwild.data.dataset import Dataset
 
-    # Rows to predict: an open data set, an array, a data frame, a sparse matrix, or a file.
-    Rows = Dataset | ArrayLike | sparray | spmatrix | str | Path
+    # Rows to predict: an open data set, an array, a data frame, a sparse matrix, a file, or one row by its columns.
+    Rows: TypeAlias = Dataset | ArrayLike | sparray | spmatrix | str | Path | Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +43,8 @@ def from_scores(scores: NDArray[np.float64], classes: Classes, link: str) -> NDA
     """
     if classes is None:
         return np.asarray(np.exp(scores[:, 0])) if link == "exp" else scores[:, 0]
+    if len(scores) == 1:  # A server waits for a single row, and arrays of one number take microseconds.
+        return np.array([classes[int(scores[0, 0] > 0) if len(classes) == 2 else int(scores[0].argmax())]], np.float64)
     number = (scores[:, 0] > 0).astype(int) if len(classes) == 2 else np.argmax(scores, axis=1)
     found: NDArray[np.float64] = np.asarray(classes, np.float64)[number]
     return found
@@ -62,6 +65,9 @@ def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss
     """
     if classes is None or link not in ("sigmoid", "huber"):
         raise ParameterError(f"The loss '{loss}' gives no probabilities. Train with 'logistic' or 'softmax'.")
+    if len(scores) == 1 and len(classes) == 2 and link == "sigmoid":  # A single row, as in from_scores.
+        second = 1 / (1 + exp(-min(max(float(scores[0, 0]), -500.0), 500.0)))
+        return np.array([[1 - second, second]])
     if loss == "softmax" and len(classes) > 2:
         e = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(e / e.sum(axis=1, keepdims=True))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hogwild import array_file
-from hogwild.data.ratings import Columns, Ids, read_columns
+from hogwild.data.ids import Ids
 from hogwild.models import FORMAT
 from hogwild.models.predictions import Predictions
 
@@ -51,9 +51,25 @@ class RatingsModel:
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return the predicted rating of each pair of a user and an item.
 
-        For an unknown user or item, the prediction consists of the remaining parts, such as the mean rating.
+        For an unknown user or item, the prediction consists of the remaining parts, such as the mean rating. One name
+        each, instead of arrays, is one pair.
         """
+        user, item = _single(users), _single(items)
+        if user is not None and item is not None:
+            return self._score_of(self.users.number_of(user), self.items.number_of(item))
         return self.scores_of(self.users.numbers_of(users), self.items.numbers_of(items))
+
+    def _score_of(self, user: int, item: int) -> Floats:
+        """Return the predicted rating of one pair, without masks."""
+        score = self.mean
+        if user >= 0:
+            score += float(self.user_biases[user])
+        if item >= 0:
+            score += float(self.item_biases[item])
+            if user >= 0:
+                score += float(self.user_factors[user] @ self.item_factors[item])
+        low, high = self.bounds
+        return np.array([min(max(score, low), high)])
 
     def scores_of(self, users: NDArray[Any], items: NDArray[Any]) -> Floats:
         """Return the predicted rating of each pair of a user's and an item's number; -1 means unknown."""
@@ -111,6 +127,8 @@ class RatingsModel:
         ParameterError
             If an option is for linear models only.
         """
+        from hogwild.data.ratings.open_ratings import read_columns
+        from hogwild.data.ratings.text import Columns
         from hogwild.errors import ParameterError
 
         if proba or "base" in reading:
@@ -169,6 +187,13 @@ def from_file(arrays: Mapping[str, NDArray[Any]], record: Mapping[str, Any]) -> 
         if factors.ndim != 2 or factors.shape != (len(names), model.rank) or biases.shape != (len(names),):
             raise ValueError(f"factors of shape {factors.shape}, biases of {biases.shape} and {len(names)} names")
     return model
+
+
+def _single(names: ArrayLike) -> str | int | None:
+    """Return the only name, or None if there are several, or if it has to be converted."""
+    if isinstance(names, (list, tuple)) and len(names) == 1:
+        names = names[0]
+    return names if type(names) is str or type(names) is int else None
 
 
 def _largest(scores: Floats, n: int) -> NDArray[Any]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from hogwild.data.arrays import require_structure
 from hogwild.data.csr import Array
-from hogwild.data.ratings.ratings import Ids, Ratings
+from hogwild.data.ids import Ids
+from hogwild.data.ratings.ratings import Ratings
 from hogwild.data.ratings.text import NAMES, Columns, read_text
 from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError, MissingExtraError, ParameterError
