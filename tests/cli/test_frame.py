@@ -51,7 +51,7 @@ def _fake_command(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("hogwild.cli.fake")
     module.fake = fake  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "hogwild.cli.fake", module)
-    monkeypatch.setattr(hogwild.cli, "COMMANDS", (*hogwild.cli.COMMANDS, "fake"))
+    monkeypatch.setattr(hogwild.cli, "COMMANDS", {**hogwild.cli.COMMANDS, "fake": "Do as a test wants."})
 
 
 def strict(text: str) -> Any:
