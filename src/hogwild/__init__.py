@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hogwild.models.module import load_weights as load_weights
     from hogwild.nn.csr_dataset import CSRDataset as CSRDataset
     from hogwild.nn.cuda_graph_step import CUDAGraphStep as CUDAGraphStep
+    from hogwild.nn.gradient_clipping import ClipNorm as ClipNorm
+    from hogwild.nn.gradient_clipping import ClipValue as ClipValue
     from hogwild.nn.record_loader import RecordLoader as RecordLoader
     from hogwild.nn.sparse_mlp import SparseMLP as SparseMLP
     from hogwild.nn.sparse_mlp import SparseTable as SparseTable
@@ -107,6 +109,7 @@ _HOMES = {
     "hogwild.problems.module": ("Module",),
     "hogwild.models.module": ("load_weights",),
     "hogwild.nn.cuda_graph_step": ("CUDAGraphStep",),
+    "hogwild.nn.gradient_clipping": ("ClipNorm", "ClipValue"),
     "hogwild.nn.record_loader": ("RecordLoader",),
     "hogwild.nn.sparse_mlp": ("SparseMLP", "SparseTable"),
     "hogwild.nn.csr_dataset": ("CSRDataset",),
@@ -139,8 +142,8 @@ _MODULES = (  # modules of the public interface, imported when they are first us
     "callbacks", "data", "delays", "errors", "landscape", "losses", "rules", "schedules", "strategies", "topologies",
 )  # fmt: skip
 _NEEDS_TORCH = (  # public names whose modules need PyTorch, which is optional
-    "CUDAGraphStep", "Module", "RecordLoader", "SparseMLP", "CSRDataset", "SparseTable", "StepProfile", "load_weights",
-    "shared",
+    "CUDAGraphStep", "ClipNorm", "ClipValue", "Module", "RecordLoader", "SparseMLP", "CSRDataset", "SparseTable",
+    "StepProfile", "load_weights", "shared",
 )  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from hogwild.errors import ParameterError
@@ -54,6 +55,29 @@ def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[st
     close = difflib.get_close_matches(str(got), [choice for choice in choices if choice != str(got)], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return ParameterError(f"The {parameter!r} parameter must be {be}. Got {got!r} instead.{hint}")
+
+
+def check_arguments(parameter: str, function: Callable[..., object], count: int, signature: str) -> None:
+    """Raise ParameterError if a user's function cannot be called with ``count`` arguments.
+
+    A function whose signature Python does not know, such as a compiled one, passes.
+
+    >>> check_arguments("loss", lambda z: z, 2, "(z, y) -> (loss, derivative)")
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The 'loss' parameter must be a function (z, y) -> (loss, derivative). Got <lambda>(z)...
+    """
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        found.bind(*range(count))
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ParameterError(
+            f"The {parameter!r} parameter must be a function {signature}. Got {name}{found} instead."
+        ) from None
 
 
 def quoted_list(names: Iterable[str]) -> str:

@@ -26,11 +26,12 @@ from hogwild import (
     RoundRobin,
     Run,
     Warmup,
+    load,
     load_weights,
     minimise,
 )
 from hogwild.data.sampling import Split, WorkerShare
-from hogwild.errors import CheckpointError, ParameterError, WorkerError
+from hogwild.errors import CheckpointError, ModelError, ParameterError, WorkerError
 from hogwild.events import Event
 from hogwild.models.module import ModuleModel
 from hogwild.training import module_checkpoints
@@ -132,6 +133,21 @@ def test_what_is_written(tmp_path: Path) -> None:
         assert torch.equal(one, found)
     assert (tmp_path / "latest.pt").stat().st_size < 100_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest.pt", "model.safetensors", "previous.pt"]
+
+
+def test_a_file_of_weights_is_loaded_into_a_net(tmp_path: Path) -> None:
+    path, net = tmp_path / "net.safetensors", nets.soft_net().to(torch.bfloat16)  # which NumPy cannot read
+    ModuleModel(net, {"net": "Sequential"}).save(path)
+    with pytest.raises(ModelError, match=r"weights of a network \(Sequential\), .* hogwild.load\(path, net\)"):
+        load(path)
+    found = load(path, nn.Sequential(*[copy.deepcopy(layer) for layer in net]))
+    torch.testing.assert_close(found.net.state_dict(), net.state_dict())
+    with pytest.raises(ModelError, match="not the weights of this model"):
+        load(path, nets.line())
+    (tmp_path / "other").write_bytes(b"nothing of the kind")
+    for other in ({}, {"net": nets.line()}):
+        with pytest.raises(ModelError, match="damaged"):
+            load(tmp_path / "other", **other)
 
 
 def test_damaged_checkpoints(tmp_path: Path) -> None:

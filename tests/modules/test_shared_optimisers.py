@@ -11,7 +11,7 @@ import torch
 from torch import nn, optim
 from torch.utils.data import TensorDataset
 
-from hogwild import Hogwild, Module, RoundRobin, minimise
+from hogwild import Averaging, Hogwild, LocalSGD, Module, RoundRobin, Simulator, Synchronous, minimise
 from hogwild.data.sampling import Split, WorkerShare
 from hogwild.errors import ParameterError
 
@@ -126,5 +126,22 @@ def test_rules_that_cannot_work() -> None:
     for rule in (partial(optim.SGD, lr=0.1, momentum=0.9, dampening=0.5), "adm", 3, lambda parameters: "adam"):
         with pytest.raises(ParameterError):
             minimise(problem, rule, budget=1)
-    with pytest.raises(ParameterError, match="this model's parameters"):
+    with pytest.raises(ParameterError, match="not of this network: make it of the network that Module has"):
         minimise(problem, optim.SGD(nets.Fixed().parameters(), lr=0.1), budget=1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "runtime"),
+    [(Hogwild(2), None), (Averaging(2), None), (Synchronous(2), None), (LocalSGD(2), Simulator())],
+    ids=["hogwild", "averaging", "synchronous", "messages"],
+)
+def test_parameter_groups_of_an_optimiser_that_exists(strategy: Any, runtime: Any) -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    before = [layer.weight.detach().clone() for layer in net]
+    optimiser = optim.SGD(
+        [{"params": net[0].parameters(), "lr": 0.0}, {"params": net[1].parameters()}], lr=0.05, momentum=0.9
+    )
+    problem = Module(net, nn.functional.mse_loss, nets.numbers(), batch=8)
+    minimise(problem, optimiser, "cosine", strategy=strategy, runtime=runtime, budget=1)
+    assert torch.equal(net[0].weight, before[0])  # its step is 0
+    assert not torch.equal(net[1].weight, before[1])

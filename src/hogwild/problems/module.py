@@ -18,9 +18,11 @@ from hogwild.data import sampling
 from hogwild.data.sampling import Blocks, Indices, Sampling, Split, Whole, WorkerShare
 from hogwild.errors import DataError, ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
+from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
 from hogwild.nn.record_loader import RecordLoader
+from hogwild.problems.batch_errors import checked_loss, figure, noting
 from hogwild.problems.problem import Defaults, Problem
-from hogwild.registry import invalid_parameter
+from hogwild.registry import check_arguments, invalid_parameter
 from hogwild.schedules import Schedule
 
 Metric = Callable[[Tensor, Any], Tensor]
@@ -55,8 +57,11 @@ class Module(Problem):
     unpack : callable, optional
         Function that turns a batch into inputs and target, if a batch is not ``(*inputs, target)``.
     metrics : mapping of str to callable, optional
-        Functions of outputs and target, averaged over held-out samples. By default the accuracy is evaluated if targets
-        are classes.
+        Further figures of held-out samples by name: functions of outputs and target that return one number, the mean
+        over a batch. The loss is always evaluated, and the accuracy if targets are classes.
+    clip : float, ClipNorm or ClipValue, optional
+        Clipping of the gradient of each step, before the optimiser takes it: the largest norm of all gradients
+        together, or :class:`hogwild.ClipNorm` or :class:`hogwild.ClipValue`. By default nothing is clipped.
 
     Raises
     ------
@@ -82,6 +87,7 @@ class Module(Problem):
     buffers: str = "shared"
     unpack: Callable[[Any], tuple[Any, Any]] | None = None
     metrics: Mapping[str, Metric] | None = None
+    clip: float | ClipNorm | ClipValue | None = None
 
     terms = "batches"
     defaults = Defaults(epochs=10)
@@ -91,16 +97,33 @@ class Module(Problem):
             raise invalid_parameter("net", "a torch.nn.Module", type(self.net).__name__)
         if not callable(self.loss_fn):
             raise invalid_parameter("loss_fn", "a function of outputs and target", self.loss_fn)
+        check_arguments("loss_fn", self.loss_fn, 2, "(outputs, target) -> mean loss")
         batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
         if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
             raise invalid_parameter("batch", "a positive integer", batch)
         if self.buffers not in ("shared", "own"):
             raise invalid_parameter("buffers", "'shared' or 'own'", self.buffers)
         object.__setattr__(self, "batch", batch)
+        object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
+        object.__setattr__(self, "clip", self._checked_clip())
         chosen = sampling.batch_sampling(self.sampling)
         if len(self) == 0:
             raise DataError("the data set has no samples")
         object.__setattr__(self, "sampling", self._sampling_on_disk(chosen))
+
+    def _checked_clip(self) -> ClipNorm | ClipValue | None:
+        found = clip_of(self.clip)
+        if found is not None and any(getattr(part, "updates_in_backward", False) for part in self.net.modules()):
+            raise ParameterError(
+                "A SparseTable is updated in the backward pass, before all gradients are known, and cannot be clipped: "
+                "leave out 'clip', or use torch.nn.EmbeddingBag(sparse=True)."
+            )
+        return found
+
+    def clip_gradients(self, optimiser: torch.optim.Optimizer) -> None:
+        """Clip the gradients of a step as ``clip`` says, after the backward pass and before the optimiser's step."""
+        if isinstance(self.clip, (ClipNorm, ClipValue)):
+            self.clip(optimiser)
 
     def _sampling_on_disk(self, chosen: Sampling) -> Sampling:
         """Return the sampling method; the split of data on disk goes block by block."""
@@ -160,7 +183,8 @@ class Module(Problem):
         return {
             "problem": "module", "net": type(self.net).__name__, "loss": _name(self.loss_fn), "samples": len(self),
             "parameters": self.n_parameters, "batch": self.batch, "sampling": repr(self.sampling),
-            "buffers": self.buffers, **(self.training.stored.describe() if self.training.stored is not None else {}),
+            "buffers": self.buffers, **({} if self.clip is None else {"clip": repr(self.clip)}),
+            **(self.training.stored.describe() if self.training.stored is not None else {}),
         }  # fmt: skip
 
     def feed(self, dataset: object = None) -> BatchLoader:
@@ -215,43 +239,54 @@ class Module(Problem):
             If the loss function does not return one number.
         """
         outputs, target = self.outputs(batch)
-        loss = self.loss_fn(outputs, target)
-        if not isinstance(loss, Tensor) or loss.dim() != 0:
-            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-            raise ParameterError(f"The loss function must give the mean loss of a batch, one number. Got {shape}.")
-        return loss, _length(target)
+        with noting(f"the loss function {_name(self.loss_fn)}", outputs=outputs, target=target):
+            loss = self.loss_fn(outputs, target)
+        return checked_loss(loss), _length(target)
 
     def outputs(self, batch: object) -> tuple[Any, Any]:
         """Return the network's outputs for a batch, and the target."""
         inputs, target = self._unpacked(batch)
-        if isinstance(inputs, dict):
-            return self.net(**inputs), target
-        return (self.net(*inputs) if isinstance(inputs, (tuple, list)) else self.net(inputs)), target
+        with noting(f"the network {type(self.net).__name__}", inputs=inputs):
+            if isinstance(inputs, dict):
+                return self.net(**inputs), target
+            return (self.net(*inputs) if isinstance(inputs, (tuple, list)) else self.net(inputs)), target
 
-    @torch.no_grad()
     def measure(self, feed: BatchLoader) -> dict[str, float]:
         """Return the mean loss and the metrics over a data set, and restore the network's training mode."""
+        return self._measured(feed.in_order(MEASURED * (self.batch or BATCH)))
+
+    def try_to_measure(self, feed: BatchLoader) -> None:
+        """Compute the loss and the metrics of one batch, so that those that fail do so before training begins."""
+        self._measured(feed.batches([np.arange(min(self.batch or BATCH, len(feed)))]))
+
+    @torch.no_grad()
+    def _measured(self, batches: Iterator[Any]) -> dict[str, float]:
         training = self.net.training
         self.net.eval()
         sums: dict[str, float] = {}
         count = 0
         try:
-            for batch in feed.in_order(MEASURED * (self.batch or BATCH)):
+            for batch in batches:
                 outputs, target = self.outputs(batch)
                 size = _length(target)
                 count += size
-                for name, value in self._figures(outputs, target):
-                    sums[name] = sums.get(name, 0.0) + float(value) * size
+                # A metric of the user's that is called "accuracy" takes the place of ours.
+                for name, value in dict(self._figures(outputs, target)).items():
+                    sums[name] = sums.get(name, 0.0) + figure(name, value) * size
         finally:
             self.net.train(training)
         return {name: total / count for name, total in sums.items()}
 
     def _figures(self, outputs: Any, target: Any) -> Iterator[tuple[str, Tensor]]:
-        yield "loss", self.loss_fn(outputs, target)
-        if self.metrics is not None:
-            yield from ((name, metric(outputs, target)) for name, metric in self.metrics.items())
-        elif _are_classes(outputs, target):
+        with noting(f"the loss function {_name(self.loss_fn)}", outputs=outputs, target=target):
+            loss = self.loss_fn(outputs, target)
+        yield "loss", checked_loss(loss)
+        if _are_classes(outputs, target):
             yield "accuracy", (outputs.argmax(1) == target).float().mean()
+        for name, metric in (self.metrics or {}).items():
+            with noting(f"the metric {name!r}", outputs=outputs, target=target):
+                value = metric(outputs, target)
+            yield name, value
 
     def _unpacked(self, batch: object) -> tuple[Any, Any]:
         if self.unpack is not None:
@@ -262,6 +297,23 @@ class Module(Problem):
                 "function that turns a batch into inputs and target."
             )
         return tuple(batch[:-1]), batch[-1]
+
+
+def _checked_metrics(metrics: object) -> Mapping[str, Metric] | None:
+    """Return the metrics of the user; raise ParameterError unless they are functions by name."""
+    if metrics is None:
+        return None
+    if not isinstance(metrics, Mapping):
+        raise invalid_parameter(
+            "metrics", "a mapping of names to functions of outputs and target, such as {'f1': f1}", metrics
+        )
+    for name, metric in metrics.items():
+        if not isinstance(name, str) or not callable(metric):
+            raise invalid_parameter("metrics", "a mapping of names to functions of outputs and target", metrics)
+        if name in ("loss", "objective"):
+            raise ParameterError(f"The metric {name!r} has the name of a figure that every record has: rename it.")
+        check_arguments("metrics", metric, 2, "(outputs, target) -> number")
+    return metrics
 
 
 def _are_classes(outputs: object, target: object) -> bool:

@@ -214,6 +214,7 @@ class BatchTrainer:
                 rng_state.seed(self.batches.seed, train.shard[0], epoch)
             total += self._set_steps(train.progress + number * train.stride, train)
             loss_sum, size = self._gradient(indices, 1.0)
+            self.problem.clip_gradients(self.optimiser)
             self.optimiser.step()
             loss, samples = loss + loss_sum, samples + size
         return loss, samples, total / len(terms)
@@ -231,6 +232,7 @@ class BatchTrainer:
                 rng_state.seed(self.batches.seed, train.shard[0], epoch)
             loss_sum, size = self._gradient(indices, len(indices) / total, fresh=False)
             loss, samples = loss + loss_sum, samples + size
+        self.problem.clip_gradients(self.optimiser)
         self.optimiser.step()
         return loss, samples, step
 

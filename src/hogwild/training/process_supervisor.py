@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hogwild.errors import CheckpointError, DivergedError, WorkerError
+from hogwild.errors import CheckpointError, DivergedError, ParameterError, WorkerError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.models.module import ModuleModel
 from hogwild.runtimes.processes import Processes, evaluator, hogwild_worker
@@ -206,6 +206,8 @@ class ProcessSupervisor:
                 f"{member.name}: {what}. Give the optimiser a smaller step, warm up (schedule=Warmup(...)), or look "
                 "for outliers in the data."
             )
+        if kind == "ParameterError":  # All workers have the same parts, so that the others would fail as well.
+            raise ParameterError(what)
         if self.runtime.on_worker_failure == "stop" or self._began is None:
             raise worker_error([member])
         self.event_log.emit("worker crashed", worker=member.name, message=member.crash_report())

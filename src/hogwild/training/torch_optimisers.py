@@ -36,7 +36,10 @@ def optimiser_of(rule: object, problem: Module) -> torch.optim.Optimizer:
     optimiser = make_optimiser(rule, trainable_parameters(problem.net))
     ours = {id(parameter) for parameter in problem.net.parameters()}
     if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
-        raise invalid_parameter("rule", "an optimiser of this model's parameters", "one of other tensors")
+        raise ParameterError(
+            f"The optimiser {type(optimiser).__name__} that was given as 'rule' has parameters that are not of this "
+            "network: make it of the network that Module has, as in torch.optim.SGD(net.parameters(), lr=0.1)."
+        )
     return optimiser
 
 

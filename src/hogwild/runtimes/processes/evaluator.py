@@ -48,6 +48,7 @@ def run(
         for tensor in values:
             tensor.data = tensor.data.clone()
     report({"kind": "ready", "copied": copied})
+    work.problem.try_to_measure(feed)  # A metric that fails does so now, not after the first epoch.
     for order in _orders(orders):
         for tensor, now in zip(values, averaged if order["mean"] else shared, strict=True):
             tensor.data = tensor.data.copy_(now) if copied else now

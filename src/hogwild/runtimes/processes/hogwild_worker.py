@@ -165,6 +165,7 @@ class HogwildWorker:
                 loss.backward()
             else:
                 loss.backward()
+                self.work.problem.clip_gradients(self.optimiser)
                 self._wait()
             with self.policy:
                 (self._watched or self.optimiser).step()

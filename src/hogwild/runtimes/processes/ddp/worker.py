@@ -196,6 +196,7 @@ class DDPWorker:
                 with self.observer.waiting():
                     (loss * (size * self.group.workers / total)).backward()
             loss_sum += loss.item() * size
+        self.problem.clip_gradients(self.optimiser)  # All workers have the same gradients, and clip them alike.
         self.optimiser.step()
         if not math.isfinite(loss_sum):
             raise DivergedError(f"the loss of a batch is {loss_sum / max(1, sum(sizes))}")
