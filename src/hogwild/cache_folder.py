@@ -1,4 +1,6 @@
-"""Folder of cached machine code: the first that can be written, and that no other user could have written to.
+"""Folders of caches: machine code and remote files, each in the first folder that suits.
+
+Machine code goes to the first folder that can be written, and that no other user could have written to.
 
 Cached machine code is loaded and run, and Numba unpickles the file that lists it. A user who can write to the folder
 can run code as another user. A folder is therefore taken only if it belongs to this user or to root, and if no
@@ -21,6 +23,8 @@ from pathlib import Path
 from numba.core import config
 from numba.core.caching import InTreeCacheLocator
 from numba.misc.appdirs import AppDirs
+
+from hogwild.errors import ParameterError
 
 # mypy: disable-error-code="no-untyped-call, attr-defined"
 
@@ -55,6 +59,39 @@ def cache_folder(source_file: str | Path) -> CacheFolder:
     True
     """
     return _chosen(str(Path(source_file).absolute().parent), config.CACHE_DIR, _temporary())
+
+
+def data_cache_folder() -> Path:
+    """Return the folder for copies of remote files: ``HOGWILD_CACHE``, the user's cache, or a private temporary one.
+
+    Raises
+    ------
+    ParameterError
+        If no folder can be written.
+    """
+    return _chosen_for_data(os.environ.get("HOGWILD_CACHE", ""), os.environ.get("XDG_CACHE_HOME", ""), _temporary())
+
+
+@functools.cache
+def _chosen_for_data(given: str, user_cache: str, temporary: str | None) -> Path:
+    candidates: list[tuple[Path, bool]] = [(Path(given), False)] if given else []
+    if not given:
+        with contextlib.suppress(RuntimeError):  # This user has no home.
+            home = user_cache or AppDirs(appname="hogwild", appauthor=False).user_cache_dir
+            candidates.append((Path(home, "hogwild") if user_cache else Path(home), False))
+        if temporary is not None and sys.platform != "win32":
+            candidates.append((Path(temporary, f"hogwild-data-{os.getuid()}", "cache"), True))
+    refused = []
+    for folder, private in candidates:
+        reason = _unwritable(folder, private=private)
+        # A folder that was named is taken as it is: a group may share it.
+        reason = reason or ("" if given else _refusal(folder, None))
+        if not reason:
+            return folder.resolve()
+        refused.append(reason)
+    raise ParameterError(
+        f"Remote files cannot be kept: {', '.join(refused)}. Set HOGWILD_CACHE to a folder that can be written."
+    )
 
 
 def _temporary() -> str | None:

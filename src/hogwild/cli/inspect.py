@@ -10,6 +10,7 @@ import typer
 
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
+from hogwild.cli.download_progress import downloads_shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +24,7 @@ _CLASSES_SHOWN = 8
 
 
 def inspect(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file, or a packed folder.", show_default=False)],
+    data: options.Data,
     format: options.Format = "auto",
     features: options.Features = None,
     bits: options.Bits = 18,
@@ -50,13 +51,14 @@ def inspect(
     how = options.reading(format, features, bits, label, weight, base)
     started = time.perf_counter()
     with out.progress() as bar:
-        task = bar.add_task(f"Reading {data.name}", total=None)
+        task = bar.add_task(f"Reading {Path(data).name}", total=None)
         from hogwild import data as sources
         from hogwild.data.in_memory import InMemoryDataset
         from hogwild.data.present_columns import without_absent
         from hogwild.data.statistics import describe
 
-        dataset = sources.open(data, reading=how)
+        with downloads_shown(out, bar):
+            dataset = sources.open(data, reading=how)
         if isinstance(dataset, InMemoryDataset):
             dataset = without_absent(dataset)  # Counts of features that no row has could take all memory.
         bar.update(task, description="Comparing rows")
@@ -64,7 +66,7 @@ def inspect(
     from hogwild.data.statistics import ranked
     from hogwild.machine import usable_cores
 
-    advice = advise(found, cores=usable_cores(), file_bytes=_size(data), packed=data.is_dir())
+    advice = advise(found, cores=usable_cores(), file_bytes=_size(Path(data)), packed=Path(data).is_dir())
     ranks, counts = ranked(dataset.frequencies())
     out.show(*_picture(out, dataset, found, ranks, counts, advice))
     record = _record(dataset, found, advice)

@@ -10,6 +10,7 @@ import typer
 
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
+from hogwild.cli.download_progress import downloads_shown
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 def pack(
     sources: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="SRC",
-            help="Files of one format. With --runtime ray also patterns in quotes, which every machine looks for.",
+            help="Files of one format, addresses (s3://, gs://, hf://, https://), or - for standard input. "
+            "With --runtime ray also patterns in quotes, which every machine looks for.",
             show_default=False,
         ),
     ],
@@ -104,7 +106,8 @@ def pack(
             "reading": how, "memory": limit, "seed": seed, "overwrite": overwrite, "workers": workers,
             "progress": _Stages(bar).update,
         }  # fmt: skip
-        made, machines = _packed(sources, dest, runtime, address, shards, common)
+        with downloads_shown(out, bar):
+            made, machines = _packed(sources, dest, runtime, address, shards, common)
     seconds = time.perf_counter() - started
     size = _bytes(made.meta, dest, machines)
     out.show(
@@ -133,7 +136,7 @@ def pack(
 
 
 def _packed(
-    sources: list[Path],
+    sources: list[str],
     dest: Path,
     runtime: str | None,
     address: str | None,
@@ -145,7 +148,11 @@ def _packed(
         from hogwild.data.packing.pack import pack as pack_files
 
         return pack_files(sources, dest, shards=shards or 1, **common), []
+    from hogwild.data.remote import is_remote
     from hogwild.runtimes.ray.packing import pack_on_ray
+
+    if any(is_remote(source) or source == "-" for source in sources):
+        raise ParameterError("With --runtime ray each machine packs files that it has: fetch remote files first.")
 
     made = pack_on_ray(sources, dest, address=address, shards=shards, **common)
     return made.data, made.machines

@@ -11,6 +11,7 @@ import typer
 
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output, check_out
+from hogwild.cli.download_progress import downloads_shown
 
 if TYPE_CHECKING:
     from hogwild.data.csr import Array
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model written by train.", show_default=False)],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file; it needs no labels.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A file, an address (s3://, gs://, hf://, https://), or - for standard input; it needs no labels.",
+            show_default=False,
+        ),
+    ],
     proba: Annotated[bool, typer.Option("--proba", help="Probabilities of the classes, in their order.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write here instead of to stdout; .npy for an array, else text.")
@@ -34,16 +42,18 @@ def predict(
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
+    from hogwild.data.sources import local_folder
     from hogwild.models import load
 
     screen = Output(as_json)
     check_out(out)
-    predictions = load(model).answer(data, proba=proba, **options.given(format, base))
+    with downloads_shown(screen):
+        predictions = load(model).answer(data, proba=proba, **options.given(format, base))
     if out is not None:
         _write(out, predictions.values)
     elif not as_json:
         typer.echo(_text(predictions.values), nl=False)
-    if data.is_dir():
+    if local_folder(data) is not None:
         screen.note(f"{data}: the rows were shuffled when they were packed; predictions follow that order.")
     if predictions.scores:
         scores = ", ".join(f"{name} {value:.4f}" for name, value in predictions.scores.items())

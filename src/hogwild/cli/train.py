@@ -12,6 +12,7 @@ import typer
 
 from hogwild.cli import options
 from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_out, counted
+from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.options import configuration, spread
 from hogwild.cli.options.problem import PANEL as _WHAT
 from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for, warmup_ends
@@ -43,10 +44,10 @@ def _configured(context: typer.Context, config: Path | None) -> Path | None:
 @spread
 def train(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file, or a packed folder.", show_default=False)],
+    data: options.Data,
     *,
     problem: Annotated[str, typer.Option(help=f"{', '.join(PROBLEMS)}.", rich_help_panel=_WHAT)] = "linear",
-    test: Annotated[Path | None, typer.Option(help="Held-out data, in the same format.", rich_help_panel=_WHAT)] = None,
+    test: Annotated[str | None, typer.Option(help="Held-out data, in the same format.", rich_help_panel=_WHAT)] = None,
     holdout: Annotated[
         float | None, typer.Option(help="Hold this fraction of DATA out instead.", rich_help_panel=_WHAT)
     ] = None,
@@ -265,7 +266,8 @@ def train(
     if save_config is not None:
         configuration.save(save_config, configuration.repeating(context.params, train))
     started = time.perf_counter()
-    opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
+    with downloads_shown(screen):
+        opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
     training, held_out = opened.training, opened.held_out
     load_seconds = time.perf_counter() - started
     from hogwild.training.minimise import minimise

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader, BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -70,11 +70,11 @@ def unpacked(path: Path, file: BufferedReader, compression: Compression, limits:
     DataError
         If the archive is damaged or truncated, or holds more than the limits allow.
     """
-    file_bytes, unpacked_bytes = path.stat().st_size, 0
+    file_bytes, unpacked_bytes, counted = path.stat().st_size, 0, _Counted(file)
     try:
-        for block in compression.unpack(file):
+        for block in compression.unpack(BufferedReader(counted, _BLOCK)):
             unpacked_bytes += len(block)
-            limits.check_unpacked(path, file_bytes, unpacked_bytes)
+            limits.check_unpacked(path, max(file_bytes, counted.bytes), unpacked_bytes)  # a pipe has no size
             yield block
     except (DataError, MissingExtraError):
         raise
@@ -82,6 +82,21 @@ def unpacked(path: Path, file: BufferedReader, compression: Compression, limits:
         raise DataError(f"the {compression.name} archive is truncated", path=path, remedy=_AGAIN) from None
     except (zlib.error, OSError, ValueError, _DamagedError) as error:
         raise DataError(f"the {compression.name} archive is damaged ({error})", path=path, remedy=_AGAIN) from None
+
+
+class _Counted(RawIOBase):
+    """File that counts the bytes that are read from it."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self.file, self.bytes = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        count = self.file.readinto1(buffer)
+        self.bytes += count
+        return count
 
 
 def gathered(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -13,12 +13,12 @@ from hogwild.errors import DataError
 from hogwild.registry import lookup
 
 _AMBIGUOUS = (".txt", ".dat", ".data")  # File name endings that any text format may have.
-_SNIFFED = 2**20  # Bytes at the start of a file in which the first line is looked for; a block of bzip2 is as long.
+SNIFFED = 2**20  # Bytes at the start of a file in which the first line is looked for; a block of bzip2 is as long.
 _FIELDED = re.compile(rb"\d:\d+:")  # Pattern of ``field:feature:value``, which tells libffm text from svmlight text.
 
 
-def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reader:
-    """Choose the reader of a file.
+def reader_for(path: Path, format_name: str, readers: Sequence[Reader], first: bytes | None = None) -> Reader:
+    """Choose the reader of a file, whose first bytes are given if it can be read only once.
 
     >>> text = Reader("svmlight", (".svm",), lambda path, reading, size: iter(()), compressible=True)
     >>> import tempfile
@@ -26,7 +26,8 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
     ...     reader_for(Path(file.name), "auto", [text]).name
     'svmlight'
     """
-    check_exists(path)
+    if first is None:
+        check_exists(path)
     by_name = {reader.name: reader for reader in readers}
     if format_name != "auto":
         return lookup("format", format_name, by_name)
@@ -37,15 +38,14 @@ def reader_for(path: Path, format_name: str, readers: Sequence[Reader]) -> Reade
         for reader in readers:
             if ending[0] in reader.endings:
                 return _uncompressed(path, reader) if packed and not reader.compressible else reader
-    return lookup("format", _sniffed(path), by_name)
+    return lookup("format", _sniffed(path) if first is None else format_of(first), by_name)
 
 
 def check_exists(path: Path) -> None:
     """Raise ``DataError`` if there is no file or folder at this path; the error proposes a similar existing name."""
     if path.exists():
-        if not (path.is_file() or path.is_dir()):
-            what = "this is a pipe or a device, and files are looked at more than once"
-            raise DataError(what, path=path, remedy="Save it as a file first.")
+        if path.is_socket():
+            raise DataError("this is a socket, not a file", path=path, remedy="Save it as a file first.")
         return
     folder = path.parent
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
@@ -63,7 +63,7 @@ def _uncompressed(path: Path, reader: Reader) -> Reader:
 def _sniffed(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            first = file.read(_SNIFFED)
+            first = file.read(SNIFFED)
     except OSError as error:
         raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy="Check it.") from None
     return format_of(first)
@@ -83,8 +83,16 @@ def format_of(first: bytes) -> str:
     return "vw" if b"|" in line else "libffm" if _FIELDED.search(line) else "svmlight"
 
 
+def tells_format(first: bytes) -> bool:
+    """Return whether these first bytes of a file suffice to tell its format: a line that is complete, for text."""
+    if first.startswith((b"PAR1", b"PK")):
+        return True
+    lines = first_unpacked(first, SNIFFED).split(b"\n")[:-1]
+    return any(line.strip() and not line.strip().startswith(b"#") for line in lines)
+
+
 def first_line(first: bytes) -> bytes:
     """Return the first line that is not a comment in the first bytes of a file, or nothing if there is none yet."""
-    text = first_unpacked(first, _SNIFFED).removeprefix(b"\xef\xbb\xbf")
+    text = first_unpacked(first, SNIFFED).removeprefix(b"\xef\xbb\xbf")
     lines = (line.strip() for line in text.split(b"\n"))
     return next((line for line in lines if line and not line.startswith(b"#")), b"")

@@ -65,12 +65,14 @@ _SEED = 0  # Loading a file is deterministic, because this seed is fixed. Epochs
 
 
 def load(
-    sources: Sequence[Path], reader: Reader, reading: ReadOptions, *, shuffle: bool = True, limit: int | None = None
-) -> InMemoryDataset:
+    sources: Sequence[Path], reader: Reader, reading: ReadOptions, *, shuffle: bool = True, limit: int | None = None,
+    name: str | None = None,
+) -> InMemoryDataset:  # fmt: skip
     """Read files of one format into one data set, shuffled by default.
 
-    With ``shuffle=False`` the order of the files is kept. ``limit`` is the largest number of bytes that the rows may
-    take while they are read. None means the available memory.
+    With ``shuffle=False`` the order of the files is kept. The name of the data set is by default that of the files.
+    ``limit`` is the largest number of bytes that the rows may take while they are read. None means the available
+    memory.
     """
     room = available_bytes() if limit is None else limit
     if reader.fielded and reading.table is None:
@@ -86,7 +88,7 @@ def load(
     if shape.layout == "dense" or not mostly_absent(shape.features, builder.nonzeros):
         check_width(shape.features, shape.base, sources[0], room)
     pieces = [fit_to_schema(piece, shape, reading) for piece in pieces]
-    name = ", ".join(path.name for path in sources)
+    name = name or ", ".join(path.name for path in sources)
     if reading.table is not None:
         reading.table.close()
     return InMemoryDataset(

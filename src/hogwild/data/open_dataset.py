@@ -17,6 +17,8 @@ from hogwild.data.packing.format import META
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.packing.sharded_rows import is_packed
 from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.sources import FileSource, errors_named, local_files, local_folder
+from hogwild.data.streams import Stream, is_stream
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 from hogwild.machine import resident_bytes
@@ -42,7 +44,9 @@ def open(
     Parameters
     ----------
     source : path, list of paths, array, data frame or Dataset
-        A file, a packed folder, several files of one format, a sparse or dense matrix, or an open data set.
+        A file, a packed folder, several files of one format, a sparse or dense matrix, or an open data set. A file
+        may be an address such as ``"s3://bucket/file"`` or ``"https://host/file"``, a pipe, or ``"-"`` for standard
+        input.
     labels : array, optional
         Label of each row, for arrays only.
     weights : array, optional
@@ -84,11 +88,24 @@ def open(
         as_dataset: Dataset = source
         return as_dataset
     limit = None if memory is None else parse_size(memory)
-    folders = [path for path in paths if path.is_dir()]
+    folders = [folder for folder in map(local_folder, paths) if folder is not None]
     if folders:
-        return _packed(folders[0], paths, reading, limit)
+        return _packed(folders[0], len(paths), reading, limit)
     room = None if limit is None else max(0, limit - resident_bytes())
-    return load(paths, single_reader(paths, reading, readers), reading, shuffle=shuffle, limit=room)
+    if len(paths) == 1 and is_stream(paths[0]):
+        return _from_stream(paths[0], reading, readers, shuffle, room)
+    with local_files(paths) as files:
+        return load(files, single_reader(files, reading, readers), reading, shuffle=shuffle, limit=room)
+
+
+def _from_stream(
+    source: FileSource, reading: ReadOptions, readers: Sequence[Reader] | None, shuffle: bool, room: int | None
+) -> InMemoryDataset:
+    """Read a stream through a pipe if its reader opens a file once, else from a temporary file."""
+    with Stream(source) as stream:
+        reader = reader_for(stream.path, reading.format, _all_readers() if readers is None else readers, stream.first)
+        with stream.piped() if reader.streams else stream.spooled() as path, errors_named({str(path): stream.name}):
+            return load([path], reader, reading, shuffle=shuffle, limit=room, name=stream.path.name)
 
 
 def as_dataset(source: object) -> Dataset:
@@ -126,12 +143,12 @@ def _file(path: Path) -> Path:
     return path
 
 
-def _paths(source: object) -> list[Path] | None:
-    """Return the paths that a source consists of, or None for any other source."""
+def _paths(source: object) -> list[FileSource] | None:
+    """Return the paths and addresses that a source consists of, or None for any other source."""
     if isinstance(source, (str, os.PathLike)):
-        return [Path(source)]
+        return [source]
     if isinstance(source, (list, tuple)) and source and all(isinstance(part, (str, os.PathLike)) for part in source):
-        return [Path(part) for part in source]
+        return list(source)
     return None
 
 
@@ -139,8 +156,8 @@ def _is_dataset(source: object) -> bool:
     return isinstance(source, Dataset)
 
 
-def _packed(folder: Path, paths: list[Path], reading: ReadOptions, memory: int | None) -> PackedDataset:
-    if len(paths) > 1:
+def _packed(folder: Path, sources: int, reading: ReadOptions, memory: int | None) -> PackedDataset:
+    if sources > 1:
         raise DataError("a packed folder is opened alone", path=folder, remedy="Pack all files into one folder.")
     if not is_packed(folder):
         remedy = f"Name the files in it, or a folder made by 'hogwild pack', which has a {META}."

@@ -71,6 +71,8 @@ class Reader:
     compressible: bool = False  # Whether compressed files can be read (``data.compression``).
     # Whether the format gives the field of each feature. Such a reader needs a table of fields to write to.
     fielded: bool = False
+    # Whether a file is opened once and read from its beginning to its end, as a pipe can be.
+    streams: bool = False
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.data.graphs import read_nodes
+from hogwild.data.sources import local_files
 from hogwild.errors import DataError
 from hogwild.models import FORMAT
 from hogwild.models.predictions import Predictions
@@ -44,7 +45,8 @@ class GraphCutModel:
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: object) -> Predictions:
         """Return the parts, or the shares, of the nodes in a file with one node per line."""
-        numbers = self._numbers(read_nodes(Path(path)), Path(path))
+        with local_files([path]) as files:
+            numbers = self._numbers(read_nodes(files[0]), files[0])
         if proba:
             return Predictions(self.shares[numbers], "shares")
         return Predictions(self.parts[numbers], "parts", more={"cut": self.cut})

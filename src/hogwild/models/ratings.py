@@ -135,7 +135,7 @@ class RatingsModel:
             raise ParameterError("--proba and --base are for linear models: this is one of ratings.")
         known = {name: self.reading.get(name) for name in ("user", "item", "rating")}
         format = reading.get("format", self.reading.get("format", "auto"))
-        users, items, ratings = read_columns(Path(path), Columns(**known), format, unlabelled=True)
+        users, items, ratings = read_columns(path, Columns(**known), format, unlabelled=True)
         numbers = self.users.numbers_of(users), self.items.numbers_of(items)
         predicted = self.scores_of(*numbers)
         unknown = {"unknown_users": int((numbers[0] < 0).sum()), "unknown_items": int((numbers[1] < 0).sum())}

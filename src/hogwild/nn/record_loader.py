@@ -22,6 +22,7 @@ from hogwild.data.loader import map_in_order
 from hogwild.data.open_dataset import single_reader
 from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import Blocks
+from hogwild.data.sources import stored_files
 from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError
 from hogwild.nn.csr_dataset import batch_from, collected, numbered
@@ -114,7 +115,7 @@ class RecordLoader:
                 raise invalid_parameter(name, "a positive integer", value)
         check_shuffle(shuffle)
         given = [paths] if isinstance(paths, (str, Path)) else list(paths)
-        self.paths = [Path(path) for path in given]
+        self.paths = stored_files(given)
         self.batch, self.labels, self.binary, self.shuffle, self.ahead = batch, labels, binary, shuffle, ahead
         self.drop_last, self.device, self.seed, self.profile = drop_last, torch.device(device), seed, profile
         self._reader = single_reader(self.paths, ReadOptions())

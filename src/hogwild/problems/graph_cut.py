@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.graphs import Graph, read_edges
 from hogwild.data.sampling import RowSampling, Weighted, row_sampling
+from hogwild.data.sources import local_files
 from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync
@@ -243,7 +243,8 @@ def _graph(graph: Any) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, (str, os.PathLike)):
-        return read_edges(Path(graph))
+        with local_files([graph]) as files:
+            return read_edges(files[0])
     if hasattr(graph, "tocoo"):
         return Graph.of_matrix(graph)
     if isinstance(graph, tuple) and len(graph) in (2, 3):

@@ -41,6 +41,7 @@ class Extra:
 EXTRAS = (
     Extra("parquet", "reading Parquet files", ("pyarrow",), ("pyarrow.parquet",)),
     Extra("zstd", "reading files that end in .zst", ("backports.zstd",), ("backports.zstd",)),
+    Extra("remote", "reading https://, s3:// and other addresses", ("fsspec", "aiohttp"), ("fsspec", "aiohttp")),
     Extra("tensorboard", "curves in TensorBoard", ("tensorboard",), ("tensorboard.summary.writer.record_writer",)),
     Extra("torch", "training PyTorch modules", ("torch",), ("torch",), _TORCH),
     Extra("ray", "training on a cluster", ("ray",), ("ray",)),

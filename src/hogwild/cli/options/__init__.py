@@ -66,6 +66,14 @@ def _fields(kind: type[DataclassInstance]) -> list[Parameter]:
 
 _PANEL = "How the data is read"
 
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file, a packed folder, an address (s3://, gs://, hf://, https://), or - for standard input.",
+        show_default=False,
+    ),
+]
 Format = Annotated[
     str,
     typer.Option(

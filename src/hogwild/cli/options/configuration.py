@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from types import NoneType
@@ -14,11 +14,15 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from hogwild.data.remote import is_remote
+from hogwild.data.streams import STDIN
 from hogwild.errors import ParameterError
 from hogwild.files import write_file
 
 CLUSTER = "cluster"  # name of the only table: where the cluster is, and how a run uses it
 CLUSTER_OPTIONS = ("address", "heartbeat_timeout", "max_restarts", "cpus_per_worker", "admission_timeout")
+# Options that name data: a path, an address or standard input.
+DATA_OPTIONS = ("data", "test")
 # Options that only the command line has: the files themselves, and the form of the output.
 COMMAND_LINE_ONLY = ("config", "save_config", "as_json", "json", "debug")
 # Options that a saved configuration leaves out, because a repetition must not write to the same place.
@@ -94,7 +98,8 @@ def settings_of(command: Callable[..., None]) -> dict[str, Setting]:
     found = {}
     for name, each in signature(command, eval_str=True).parameters.items():
         if each.annotation is not typer.Context and name not in COMMAND_LINE_ONLY:
-            found[name] = _setting(name, each)
+            setting = _setting(name, each)
+            found[name] = replace(setting, kind=Path) if name in DATA_OPTIONS and setting.kind is str else setting
     return found
 
 
@@ -240,7 +245,8 @@ def _toml(value: object, setting: Setting) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
-    text = str(Path(str(value)).absolute()) if setting.kind is Path else str(value)
+    local = setting.kind is Path and not (setting.name in DATA_OPTIONS and (is_remote(value) or value == STDIN))
+    text = str(Path(str(value)).absolute()) if local else str(value)
     try:
         text.encode()
     except UnicodeEncodeError:

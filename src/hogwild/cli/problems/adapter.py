@@ -33,8 +33,8 @@ class Model(Protocol):
 class Source:
     """Location of the data of a run, and the options for reading it."""
 
-    data: Path
-    test: Path | None = None
+    data: str  # a path, an address, or '-' for standard input
+    test: str | None = None
     holdout: float | None = None
     reading: ReadOptions = field(default_factory=ReadOptions)
     memory: str | None = None

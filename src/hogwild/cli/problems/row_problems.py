@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def open_rows(source: Source) -> Opened:
     """Open rows of features with labels. Held-out rows are read so that their columns have the same meaning."""
     from hogwild import data as sources
+    from hogwild.data.sources import local_folder
 
     how = source.reading
     training = sources.open(source.data, reading=how, memory=source.memory)
@@ -40,7 +41,7 @@ def open_rows(source: Source) -> Opened:
         "format": how.format, "base": training.base, "bits": how.bits, "label": how.label, "weight": how.weight,
     }  # fmt: skip
     # A packed folder says itself from which number its indices counted.
-    from_one = training.base and how.base == "auto" and not source.data.is_dir()
+    from_one = training.base and how.base == "auto" and local_folder(source.data) is None
     note = "no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)"
     return Opened(training, held_out, kept, (note,) if from_one else ())
 
@@ -184,10 +185,12 @@ MATRIX_COMPLETION = Kind(open_rated, make_matrix_completion, check_rating_loss)
 def open_graph(source: Source) -> Opened:
     """Open a graph, which has no held-out data because it is cut as a whole."""
     from hogwild.data.graphs import read_edges
+    from hogwild.data.sources import local_files
 
     if source.test is not None or source.holdout is not None:
         raise ParameterError("A graph is cut as a whole: --test and --holdout do not go with --problem graph-cut.")
-    return Opened(read_edges(source.data), None, {})
+    with local_files([source.data]) as files:
+        return Opened(read_edges(files[0]), None, {})
 
 
 def make_graph_cut(data: Graph, *, seeds: Path | None = None, sampling: str = "split") -> GraphCut:

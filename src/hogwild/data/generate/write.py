@@ -142,8 +142,8 @@ def write(
 
     The formats are ``.svm`` and ``.vw`` text, also compressed (``.svm.gz``, ``.svm.zst``), and ``.npz``. Interactions,
     whose features have fields, can also be ``.ffm`` text. The function writes a temporary file beside ``path`` and
-    renames it, so that the file is complete or absent. ``weights`` is the name of an ``.npz`` file for the planted model (``weights``,
-    ``intercept``). ``progress`` is called with the number of rows written.
+    renames it, so that the file is complete or absent. ``weights`` is the name of an ``.npz`` file for the planted
+    model (``weights``, ``intercept``). ``progress`` is called with the number of rows written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

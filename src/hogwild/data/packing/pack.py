@@ -29,6 +29,7 @@ from hogwild.data.packing.stages import PackOptions, Progress, check_shards
 from hogwild.data.packing.writer import Bucket, Buckets, Origin, PackedWriter
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import row_keys
+from hogwild.data.sources import FileSource, local_files
 from hogwild.errors import ParameterError
 from hogwild.files import new_folder
 from hogwild.machine import MOST_WORKERS, available_bytes
@@ -36,7 +37,7 @@ from hogwild.registry import invalid_parameter
 
 
 def pack(
-    sources: Sequence[str | Path],
+    sources: Sequence[FileSource],
     dest: str | Path,
     *,
     reading: ReadOptions | None = None,
@@ -55,7 +56,7 @@ def pack(
     Parameters
     ----------
     sources : sequence of path
-        Files of one format.
+        Files of one format, also remote ones and streams, as :func:`hogwild.data.open` takes them.
     dest : path
         The folder to write.
     reading : ReadOptions, optional
@@ -110,21 +111,21 @@ def pack(
         raise invalid_parameter("workers", f"at most {MOST_WORKERS:,}", workers)
     if readers is not None and workers > 1:
         raise ParameterError("Formats of your own are packed by one process: leave out 'workers'.")
-    paths = [Path(source) for source in sources]
-    reader = single_reader(paths, reading, readers)
     dest = Path(dest)
     check_replaceable(dest, overwrite)
     report = progress or (lambda stage, done, total: None)
-    warm_up(paths[0], reader, reading)
-    memory = memory_limit(memory)
-    working_memory(memory)  # This call raises its error before any file is written.
-    origin = Origin(memory, seed, [path.name for path in paths])
-    with new_folder(dest, overwrite=overwrite) as folder:
-        if workers == 1:
-            _pack_alone(paths, folder, reader, reading, origin, shards, report)
-        else:
-            options = PackOptions(replace(reading, format=reader.name), memory, origin)
-            pack_side_by_side(paths, folder, options, shards, workers, report)
+    with local_files(sources) as paths:
+        reader = single_reader(paths, reading, readers)
+        warm_up(paths[0], reader, reading)
+        memory = memory_limit(memory)
+        working_memory(memory)  # This call raises its error before any file is written.
+        origin = Origin(memory, seed, [path.name for path in paths])
+        with new_folder(dest, overwrite=overwrite) as folder:
+            if workers == 1:
+                _pack_alone(paths, folder, reader, reading, origin, shards, report)
+            else:
+                options = PackOptions(replace(reading, format=reader.name), memory, origin)
+                pack_side_by_side(paths, folder, options, shards, workers, report)
     return PackedDataset(dest, memory, verify=False)
 
 

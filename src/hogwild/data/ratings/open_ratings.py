@@ -13,6 +13,8 @@ from hogwild.data.csr import Array
 from hogwild.data.ids import Ids
 from hogwild.data.ratings.ratings import Ratings
 from hogwild.data.ratings.text import NAMES, Columns, read_text
+from hogwild.data.remote import is_remote, without_secrets
+from hogwild.data.sources import FileSource, local_files
 from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError, MissingExtraError, ParameterError
 from hogwild.registry import invalid_parameter, quoted_list
@@ -115,8 +117,9 @@ def open_ratings(
     if isinstance(source, Ratings):
         return source
     if isinstance(source, (str, os.PathLike)):
-        users, items, ratings = read_columns(Path(source), columns or Columns(), format, unlabelled)
-        return Ratings.of(users, items, ratings, known=known, grow=grow, name=str(source))
+        users, items, ratings = read_columns(source, columns or Columns(), format, unlabelled)
+        name = without_secrets(str(source)) if is_remote(source) else str(source)
+        return Ratings.of(users, items, ratings, known=known, grow=grow, name=name)
     if hasattr(source, "tocoo"):
         require_structure(source)
         entries = source.tocoo()
@@ -131,9 +134,16 @@ def open_ratings(
 
 
 def read_columns(
-    path: Path, columns: Columns, format: str = "auto", unlabelled: bool = False
+    source: FileSource, columns: Columns, format: str = "auto", unlabelled: bool = False
 ) -> tuple[Any, Any, Array | None]:
     """Read users, items and ratings of a file, in its order."""
+    with local_files([source]) as files:
+        if len(files) > 1:
+            raise ParameterError(f"Ratings are read from one file, and {source} stands for {len(files)}.")
+        return _read_columns(files[0], columns, format, unlabelled)
+
+
+def _read_columns(path: Path, columns: Columns, format: str, unlabelled: bool) -> tuple[Any, Any, Array | None]:
     if format not in FORMATS:
         raise ParameterError(f"Ratings are read as {', '.join(FORMATS)}. Got {format!r} instead.")
     table = format == "parquet" or (format == "auto" and path.suffix.lower() in (".parquet", ".pq"))

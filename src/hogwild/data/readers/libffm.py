@@ -139,7 +139,7 @@ def read(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows
         )
 
 
-LIBFFM = Reader("libffm", (".ffm", ".libffm"), read, compressible=True, fielded=True)
+LIBFFM = Reader("libffm", (".ffm", ".libffm"), read, compressible=True, streams=True, fielded=True)
 
 
 def _rows(path: Path, reading: ReadOptions, table: FieldVocabulary, segment: Segment) -> CSRRows:

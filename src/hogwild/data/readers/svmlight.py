@@ -67,6 +67,7 @@ SVMLIGHT = Reader(
     read,
     counts_from_one=True,
     compressible=True,
+    streams=True,
     divided=Divided(divisible_bytes, read),
 )
 

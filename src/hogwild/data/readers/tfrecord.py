@@ -88,7 +88,7 @@ def _pieces(path: Path, size: int, limits: TextLimits) -> Iterator[bytes]:
         yield held
 
 
-TFRECORD = Reader("tfrecord", (".tfrecord", ".tfrecords"), read, compressible=True)
+TFRECORD = Reader("tfrecord", (".tfrecord", ".tfrecords"), read, compressible=True, streams=True)
 
 
 def _parsed(held: bytes, reading: ReadOptions) -> tuple[CSRRows, int, int]:

@@ -99,7 +99,7 @@ def read(
         raise DataError("there are only blank lines", path=path, remedy="Check that it was written completely.")
 
 
-VW = Reader("vw", (".vw",), read, compressible=True, divided=Divided(divisible_bytes, read))
+VW = Reader("vw", (".vw",), read, compressible=True, streams=True, divided=Divided(divisible_bytes, read))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
