@@ -13,7 +13,7 @@ LONG := --timeout 3000
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test checks test-all lint types layers tests long browser conformance agreement golden golden-record executions fuzz hostile cluster chaos lab \
-	coverage docs bench clean
+	coverage docs bench dist dist-test clean
 
 demo: $(CORE)
 	$(BIN)/python examples/demo.py
@@ -25,7 +25,7 @@ test: $(TEST)
 checks: lint types layers
 
 # Everything there is, one part after the other; each is a target of its own.
-test-all: test long conformance agreement executions fuzz hostile cluster chaos lab
+test-all: test long conformance agreement executions fuzz hostile cluster chaos lab dist-test
 
 lint: $(TEST)
 	$(BIN)/ruff format --check .
@@ -110,6 +110,21 @@ docs: $(CORE)
 # Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
 bench: $(BENCH)
 	$(BIN)/python -m benchmarks $(NAMES)
+
+# The sdist and the wheel, in dist/; the wheel is built from the sdist.
+dist: $(CORE)
+	rm -rf dist
+	$(BIN)/python tools/man build/man/hogwild.1
+	$(BIN)/uv build --quiet --out-dir dist
+	ls dist
+
+# The wheel in empty environments: each Python that can be had with each extra, then the oldest versions of dependencies.
+# PYTHONS="3.12" EXTRAS="core onnx" tries only those.
+PYTHONS ?= 3.11 3.12 3.13
+EXTRAS ?= core parquet zstd tensorboard torch ray cluster cuda onnx lab
+dist-test: dist
+	$(BIN)/python tools/try_dist dist --python $(PYTHONS) --extra $(EXTRAS)
+	$(BIN)/python tools/try_dist dist --extra $(EXTRAS) --lowest
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv

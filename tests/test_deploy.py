@@ -17,6 +17,7 @@ DEPLOY = ROOT / "deploy"
 VERSIONS = ("1.29.0", "1.33.0")  # of Kubernetes
 CONSTRAINTS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSION = re.search(r"^ARG VERSION=(.+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[1]
 
 
 def some(**fields):
@@ -97,7 +98,7 @@ def test_pods_are_limited_probed_and_nobody(group):
     assert container["readinessProbe"]
     assert container["livenessProbe"]
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
-    assert container["image"].endswith(f"hogwild:{PROJECT['version']}")
+    assert container["image"].endswith(f"hogwild:{VERSION}")
 
 
 def test_what_selects_pods_selects_ours():
@@ -112,13 +113,11 @@ def test_what_selects_pods_selects_ours():
 
 
 def test_the_jobs_run_commands_that_there_are():
-    from typer.main import get_command
-
-    from hogwild.cli import app
+    from hogwild.cli import load
 
     jobs = [each["spec"]["entrypoint"] for each in CUSTOM if each["kind"] == "RayJob"]
     script = (DEPLOY / "job.sh").read_text()
-    train = get_command(app).get_command(None, "train")
+    train = load("train")
     known = {name for parameter in train.params for name in (*parameter.opts, *parameter.secondary_opts)}
     for text in (*jobs, script[script.index("exec ") :]):
         used = set(re.findall(r"(?<=\s)--[a-z0-9-]+", text))
@@ -134,7 +133,7 @@ def test_the_services_are_locked_probed_limited_and_share_a_volume():
     file = compose()
     assert set(file["services"]) == {"head", "worker"}
     for service in file["services"].values():
-        assert service["image"] == f"hogwild:{PROJECT['version']}"
+        assert service["image"] == f"hogwild:{VERSION}"
         assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
         assert service["environment"]["RAY_AUTH_MODE"] == "token"
         assert service["environment"]["RAY_AUTH_TOKEN_PATH"] == f"/run/secrets/{service['secrets'][0]}"
@@ -210,7 +209,7 @@ def test_the_services_of_a_variant_are_those_of_the_cluster_with_another_image(v
     file = yaml.safe_load((DEPLOY / f"docker-compose.{variant}.yml").read_text())
     assert set(file["services"]) == set(compose()["services"])
     for service in file["services"].values():
-        assert service["image"] == f"hogwild:{PROJECT['version']}-{variant}"
+        assert service["image"] == f"hogwild:{VERSION}-{variant}"
         assert service["build"] == {"args": {"VARIANT": variant}}
     devices = file["services"]["worker"].get("deploy", {}).get("resources", {}).get("reservations", {}).get("devices")
     assert (devices == [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]) == (variant == "cuda")
@@ -220,5 +219,5 @@ def test_the_documented_builds_are_those_of_the_dockerfile():
     text = (DEPLOY / "README.md").read_text() + (DEPLOY / "Dockerfile").read_text()
     assert set(re.findall(r"VARIANT=(\w+)", text)) == set(VARIANTS)
     assert set(re.findall(r"hogwild:([\w.-]+)", text)) == {
-        PROJECT["version"], *(f"{PROJECT['version']}-{variant}" for variant in ("torch", "cuda")),
+        VERSION, *(f"{VERSION}-{variant}" for variant in ("torch", "cuda")),
     }  # fmt: skip

@@ -13,6 +13,8 @@ import functools
 SLOW = (
     "chaos/test_kill.py",
     "chaos/test_ray.py",
+    "cli/test_completion.py & fish",
+    "cli/test_completion.py & zsh",
     "cli/test_doctor.py::test_the_record",
     "cli/test_streams.py & POSIX",
     "cli/test_streams.py & cp1252",

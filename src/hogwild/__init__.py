@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from hogwild.training.checkpoints import Checkpoints as Checkpoints
     from hogwild.training.minimise import minimise as minimise
 
-__version__ = "0.1.0"
+    __version__: str
 
 # Public names of each module. ``__getattr__`` imports a module when one of its names is first used.
 _HOMES = {
@@ -148,6 +148,8 @@ _NEEDS_TORCH = (  # public names whose modules need PyTorch, which is optional
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name in _HOME:
         try:
             return getattr(importlib.import_module(_HOME[name]), name)
@@ -160,6 +162,16 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"hogwild.{name}")
     raise AttributeError(f"module 'hogwild' has no attribute {name!r}")
+
+
+def _version() -> str:
+    """Return the version of the installed package, which comes from a tag; a mere folder of files has none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("hogwild")
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

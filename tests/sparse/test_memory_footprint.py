@@ -9,7 +9,7 @@ from torch.utils.data import TensorDataset
 from typer.testing import CliRunner
 
 import hogwild
-from hogwild.cli import app
+from hogwild.cli import app, load
 from hogwild.errors import ParameterError
 from hogwild.nn import memory_footprint
 from hogwild.nn.memory_footprint import MemoryFootprint
@@ -172,8 +172,6 @@ def test_the_help_names_the_rules_that_work_and_all_formats():
     for kind in PROBLEMS.values():
         for rule in kind.rules:
             kind.rule(rule)
-    from typer.main import get_command
-
-    train = {each.name: each.help for each in get_command(app).get_command(None, "train").params}
+    train = {each.name: each.help for each in load("train").params}
     assert rules_help() in train["rule"]
     assert all(reader.name in train["format"] for reader in READERS)
