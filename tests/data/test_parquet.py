@@ -158,7 +158,8 @@ X = [1.0, 1.0, 1.0]
     [
         ({"x": X}, {}, None, None, "no label column 'label'"),
         ({"label": [1, None, 2], "x": X}, {}, 1, "label", "label is missing"),
-        ({"label": ["a", "b", "c"], "x": X}, {}, None, "label", "type string, not a number"),
+        ({"label": [datetime(2020, 1, 1)] * 3, "x": X}, {}, None, "label", "not a number"),
+        ({"label": ["a", "a", "a"], "x": X}, {}, None, "label", "text with 1 different values"),
         ({"label": [1.0, float("nan"), 2.0], "x": X}, {}, 1, "label", "not finite"),
         ({"label": [1.0, 1e39, 2.0], "x": X}, {}, 1, "label", "too large"),
         ({"label": X, "x": [1.0, 2.0, float("inf")]}, {}, 2, "x", "not finite"),

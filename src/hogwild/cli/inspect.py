@@ -11,6 +11,8 @@ import typer
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
 from hogwild.cli.download_progress import downloads_shown
+from hogwild.cli.options import spread
+from hogwild.cli.options.table import TableOptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,14 +25,15 @@ if TYPE_CHECKING:
 _CLASSES_SHOWN = 8
 
 
+@spread
 def inspect(
     data: options.Data,
+    *,
     format: options.Format = "auto",
     features: options.Features = None,
     bits: options.Bits = 18,
-    label: options.Label = "label",
-    weight: options.Weight = None,
     base: options.Base = "auto",
+    table_options: TableOptions,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the rows that stand for all where rho is estimated.")] = 0,
     as_json: Json = False,
     debug: Debug = False,
@@ -48,7 +51,7 @@ def inspect(
     Example: hogwild inspect clicks.svm.gz --json
     """
     out = Output(as_json)
-    how = options.reading(format, features, bits, label, weight, base)
+    how = options.reading(format, features, bits, base, table_options)
     started = time.perf_counter()
     with out.progress() as bar:
         task = bar.add_task(f"Reading {Path(data).name}", total=None)

@@ -11,6 +11,8 @@ import typer
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output
 from hogwild.cli.download_progress import downloads_shown
+from hogwild.cli.options import spread
+from hogwild.cli.options.table import TableOptions
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hogwild.data.packing.packed_dataset import PackedDataset
 
 
+@spread
 def pack(
     sources: Annotated[
         list[str],
@@ -73,12 +76,12 @@ def pack(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a packed folder that is there.")] = False,
+    *,
     format: options.Format = "auto",
     features: options.Features = None,
     bits: options.Bits = 18,
-    label: options.Label = "label",
-    weight: options.Weight = None,
     base: options.Base = "auto",
+    table_options: TableOptions,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -96,7 +99,7 @@ def pack(
         raise ParameterError(f"Files are packed here or with --runtime ray. Got --runtime {runtime} instead.")
     if address is not None and runtime is None:
         raise ParameterError("--address goes with --runtime ray.")
-    how = options.reading(format, features, bits, label, weight, base)
+    how = options.reading(format, features, bits, base, table_options)
     started = time.perf_counter()
     from hogwild.files import format_size, parse_size
 

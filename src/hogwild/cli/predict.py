@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,11 +45,18 @@ def predict(
     """
     from hogwild.data.sources import local_folder
     from hogwild.models import load
+    from hogwild.models.read_options import encoding_of
 
     screen = Output(as_json)
     check_out(out)
+    loaded = load(model)
     with downloads_shown(screen):
-        predictions = load(model).answer(data, proba=proba, **options.given(format, base))
+        predictions = loaded.answer(data, proba=proba, **options.given(format, base))
+    encoding = encoding_of(loaded.reading)
+    if encoding is not None and encoding.classes is not None and predictions.more.get("classes") and not proba:
+        # Labels that were text in the training file are text again.
+        named = np.asarray(encoding.classes)[predictions.values.astype(np.int64)]
+        predictions = replace(predictions, values=named, more={**predictions.more, "classes": encoding.classes})
     if out is not None:
         _write(out, predictions.values)
     elif not as_json:
@@ -70,7 +78,7 @@ def predict(
 
 def _text(values: Array) -> str:
     lines = io.StringIO()
-    np.savetxt(lines, values, fmt="%.9g", delimiter="\t")
+    np.savetxt(lines, values, fmt="%s" if values.dtype.kind == "U" else "%.9g", delimiter="\t")
     return lines.getvalue()
 
 

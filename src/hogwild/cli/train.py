@@ -18,6 +18,7 @@ from hogwild.cli.options.problem import PANEL as _WHAT
 from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for, warmup_ends
 from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
 from hogwild.cli.options.strategy import CommunicationOptions, with_options
+from hogwild.cli.options.table import TableOptions
 from hogwild.cli.problems import PROBLEMS, rules_help
 from hogwild.cli.problems import named as problem_named
 from hogwild.cli.problems.adapter import Source
@@ -188,9 +189,8 @@ def train(
     format: options.Format = "auto",
     features: options.Features = None,
     bits: options.Bits = 18,
-    label: options.Label = "label",
-    weight: options.Weight = None,
     base: options.Base = "auto",
+    table_options: TableOptions,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -228,7 +228,7 @@ def train(
     from hogwild.stopping import Budget
 
     screen = Output(as_json)
-    how = options.reading(format, features, bits, label, weight, base)
+    how = options.reading(format, features, bits, base, table_options)
     kind, asked = problem_named(problem), given(problem, problem_options)
     kind.check(asked)
     check_step(schedule, step)
@@ -270,6 +270,8 @@ def train(
         opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
     training, held_out = opened.training, opened.held_out
     load_seconds = time.perf_counter() - started
+    for note in opened.notes:
+        screen.note(note)
     from hogwild.training.minimise import minimise
 
     made = kind.problem(training, asked, seed)
@@ -294,8 +296,6 @@ def train(
             every=every,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
-    for note in opened.notes:
-        screen.note(note)
     if out is not None:
         kind.model(run, opened).save(out)
     if runtime_options.record is not None and run.trace is not None:  # None: Ctrl-C in the search for a penalty

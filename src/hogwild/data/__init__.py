@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from hogwild.data.packing.packed_dataset import PackedDataset as PackedDataset
     from hogwild.data.reader import Reader as Reader
     from hogwild.data.reader import ReadOptions as ReadOptions
+    from hogwild.data.tables.column_roles import ColumnRoles as ColumnRoles
+    from hogwild.data.tables.table_encoding import TableEncoding as TableEncoding
 
 _HOMES = {
     "CSRRows": "hogwild.data.csr",
     "Chunk": "hogwild.data.dataset",
+    "ColumnRoles": "hogwild.data.tables.column_roles",
     "Dataset": "hogwild.data.dataset",
     "Epoch": "hogwild.data.dataset",
     "InMemoryDataset": "hogwild.data.in_memory",
     "PackedDataset": "hogwild.data.packing.packed_dataset",
     "ReadOptions": "hogwild.data.reader",
     "Reader": "hogwild.data.reader",
+    "TableEncoding": "hogwild.data.tables.table_encoding",
     "as_dataset": "hogwild.data.open_dataset",
     "open": "hogwild.data.open_dataset",
     "pack": "hogwild.data.packing.pack",

@@ -94,7 +94,7 @@ def rows_from_arrays(
     """
     if hasattr(X, "tocsr"):
         if y is not None and len(X.shape) == 2:  # A matrix of a wrong shape could take any memory.
-            _labels(y, int(X.shape[0]), unlabelled, path)
+            label_column(y, int(X.shape[0]), unlabelled, path)
         indptr, indices, values = compressed_rows(X, path)
     else:
         X = _dense(X, path)
@@ -104,8 +104,8 @@ def rows_from_arrays(
         indptr,
         indices,
         values,
-        _labels(y, len(indptr) - 1, unlabelled, path),
-        _weights(weights, len(indptr) - 1, path),
+        label_column(y, len(indptr) - 1, unlabelled, path),
+        weight_column(weights, len(indptr) - 1, path),
         int(X.shape[1]),
         "dense" if indices is NO_INDICES else "sparse",
     )
@@ -150,7 +150,8 @@ def _column(numbers: ArrayLike, what: str, n_rows: int, path: Path | None) -> Ar
     return column
 
 
-def _labels(y: ArrayLike | None, n_rows: int, unlabelled: bool, path: Path | None) -> Array:
+def label_column(y: ArrayLike | None, n_rows: int, unlabelled: bool, path: Path | None) -> Array:
+    """Return checked labels as float64; rows without labels have the label 0 where that is allowed."""
     if y is not None:
         return _column(y, "labels", n_rows, path)
     if not unlabelled:
@@ -158,7 +159,8 @@ def _labels(y: ArrayLike | None, n_rows: int, unlabelled: bool, path: Path | Non
     return np.zeros(n_rows)
 
 
-def _weights(weights: ArrayLike | None, n_rows: int, path: Path | None) -> Array:
+def weight_column(weights: ArrayLike | None, n_rows: int, path: Path | None) -> Array:
+    """Return checked weights as float32, or an empty array if there are none."""
     if weights is None:
         return NO_WEIGHTS
     column = _column(weights, "weights", n_rows, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hogwild.data.csr import Array, CSRRows
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hogwild.data.field_vocabulary import FieldVocabulary
     from hogwild.data.present_columns import PresentColumns
     from hogwild.data.random_order import RandomOrder
+    from hogwild.data.tables.table_encoding import TableEncoding
 
 Order = Callable[[Array, int, int], Array]
 """Order of an epoch: (row numbers, seed, number of the epoch) -> as many row numbers, in the order of the visit."""
@@ -82,6 +83,7 @@ class Dataset(ABC):
     nonzeros: int
     base: int  # Number that was subtracted from the indices of a text file: 0 or 1.
     table: FieldVocabulary | None = None  # Field of each column, where rows have fields.
+    encoding: TableEncoding | None = None  # How columns of a table became features.
     rows: CSRRows | None = None  # All rows, where they are in memory.
     columns: PresentColumns | None = None  # Columns by which the rows are numbered, where they have few of very many.
     order: Order | None = None  # Order in which epochs visit the rows, where it differs from the default order.
@@ -90,6 +92,12 @@ class Dataset(ABC):
     def all_features(self) -> int:
         """The number of features, with those that no row has where rows are numbered by those that they have."""
         return self.n_features if self.columns is None else self.columns.features
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The options with which a model reads other files so that their columns mean the same, as plain values."""
+        encoding = {} if self.encoding is None else {"encoding": self.encoding.record()}
+        return {"base": self.base, **encoding}
 
     @property
     def bounded(self) -> bool:

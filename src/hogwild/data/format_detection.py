@@ -80,6 +80,8 @@ def format_of(first: bytes) -> str:
     if first.startswith(b"PK"):
         return "npz"
     line = first_line(first)
+    if b":" not in line and (b"," in line or b"\t" in line):
+        return "csv"
     return "vw" if b"|" in line else "libffm" if _FIELDED.search(line) else "svmlight"
 
 

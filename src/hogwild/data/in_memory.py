@@ -29,6 +29,7 @@ from hogwild.data.random_order import MOST_ROWS, RandomOrder
 from hogwild.data.shuffle import gather_most, random_permutation
 from hogwild.data.slices import ENTRIES, in_slices
 from hogwild.data.statistics import feature_counts
+from hogwild.data.tables.table_encoding import TableEncoding
 from hogwild.errors import DataError, ParameterError
 from hogwild.machine import available_bytes, recently_available_bytes
 
@@ -74,6 +75,8 @@ class InMemoryDataset(Dataset):
         Field of each column, where the rows come from a file with fields.
     columns : PresentColumns, optional
         Columns by which the rows are numbered, where they have few of very many.
+    encoding : TableEncoding, optional
+        How columns of a table became features, where the rows come from a table.
 
     Examples
     --------
@@ -101,7 +104,9 @@ class InMemoryDataset(Dataset):
         chunk: int | None = None,
         table: FieldVocabulary | None = None,
         columns: PresentColumns | None = None,
+        encoding: TableEncoding | None = None,
     ) -> None:
+        self.encoding = encoding
         self.rows, self.shuffled, self.ids, self.order, self.columns = rows, shuffled, ids, order, columns
         self.name, self.base, self.table = name, base, table
         self.n_rows = len(rows) if ids is None else len(ids)
@@ -302,6 +307,7 @@ class InMemoryDataset(Dataset):
         return InMemoryDataset(
             rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order,
             chunk=self._requested_chunk, table=self.table, columns=self.columns if columns is None else columns,
+            encoding=self.encoding,
         )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ def load(
     room = available_bytes() if limit is None else limit
     if reader.fielded and reading.table is None:
         reading = replace(reading, table=FieldVocabulary())
+    reading = reader.fitted(sources, reading)
     builder = SchemaBuilder(reader, reading)
     pieces, held = [], 0
     for piece in builder.pieces(sources, _PIECE_BYTES):
@@ -93,7 +94,7 @@ def load(
         reading.table.close()
     return InMemoryDataset(
         _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base,
-        table=reading.table if reader.fielded else None,
+        table=reading.table if reader.fielded else None, encoding=reading.encoding,
     )  # fmt: skip
 
 

@@ -1,9 +1,10 @@
-"""Opening of data: from arrays, text, Parquet, records or packed folders, whose format is detected."""
+"""Opening of data: from arrays, data frames, text, tables, records or packed folders, whose format is detected."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def open(
     labels: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     *,
+    label: str | None = None,
     reading: ReadOptions | None = None,
     memory: int | str | None = None,
     shuffle: bool = True,
@@ -46,11 +48,14 @@ def open(
     source : path, list of paths, array, data frame or Dataset
         A file, a packed folder, several files of one format, a sparse or dense matrix, or an open data set. A file
         may be an address such as ``"s3://bucket/file"`` or ``"https://host/file"``, a pipe, or ``"-"`` for standard
-        input.
+        input. Columns of data frames that are not numbers are encoded as those of files are
+        (:class:`hogwild.data.ColumnRoles`).
     labels : array, optional
         Label of each row, for arrays only.
     weights : array, optional
         Weight of each row, for arrays only. By default every row weighs 1.
+    label : str, optional
+        Name or number (from 1) of the column with the labels, for tables: CSV, JSON lines, Arrow, Parquet, data frames.
     reading : ReadOptions, optional
         Options of reading, such as the format and the number of features.
     memory : int or str, optional
@@ -79,6 +84,8 @@ def open(
     (2, 2)
     """
     reading = reading or ReadOptions()
+    if label is not None:
+        reading = replace(reading, label=label)
     paths = _paths(source)
     if paths is None and not _is_dataset(source):
         return _from_arrays(source, labels, weights, reading)
@@ -108,13 +115,14 @@ def _from_stream(
             return load([path], reader, reading, shuffle=shuffle, limit=room, name=stream.path.name)
 
 
-def as_dataset(source: object) -> Dataset:
+def as_dataset(source: object, reading: ReadOptions | None = None) -> Dataset:
     """Open any first argument of ``open``, or a tuple ``(X, y)`` or ``(X, y, weights)`` of arrays.
 
     >>> as_dataset(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
     2
     """
-    return open(*source) if isinstance(source, tuple) and _paths(source) is None else open(source)
+    given = source if isinstance(source, tuple) and _paths(source) is None else (source,)
+    return open(*given, reading=reading)
 
 
 def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence[Reader] | None = None) -> Reader:
@@ -178,7 +186,14 @@ def _from_arrays(
     source: object, labels: ArrayLike | None, weights: ArrayLike | None, reading: ReadOptions
 ) -> InMemoryDataset:
     from hogwild.data.arrays import rows_from_arrays
+    from hogwild.data.tables.frames import as_table, rows_of_table
 
+    table = as_table(source, reading)
+    if table is not None:
+        encoded, encoding = rows_of_table(table, labels, weights, reading)
+        return InMemoryDataset(encoded, shuffled=False, encoding=encoding)
+    if reading.label is not None and labels is None and not reading.unlabelled:
+        raise ParameterError("A label column is named for tables and data frames. Give the labels of arrays apart.")
     rows = rows_from_arrays(source, labels, weights, unlabelled=reading.unlabelled)
     if reading.features is not None and reading.features != rows.features:
         what = f"there are {rows.features:,} columns, and {reading.features:,} are expected"

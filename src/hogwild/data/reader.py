@@ -17,6 +17,9 @@ from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:
     from hogwild.data.field_vocabulary import FieldVocabulary
+    from hogwild.data.tables.column_roles import ColumnRoles
+    from hogwild.data.tables.table_encoding import TableEncoding
+    from hogwild.data.tables.table_reader import TableFormat
 
 
 LARGEST_INDEX = 2**31 - 2  # Largest index of a column, because indices are stored in 32 bits.
@@ -33,8 +36,13 @@ class ReadOptions:
     # First index of svmlight files, 0 or 1. "auto" means 0 if an index 0 occurs, else 1.
     base: Literal["auto", 0, 1] = "auto"
     bits: int = 18  # Number of hash bits of hashed formats, which have 2**bits columns.
-    label: str = "label"  # Name of the label column of Parquet files.
-    weight: str | None = None  # Name of the weight column of Parquet files.
+    # Name of the label column of tables. None means "label" for Parquet, and a guess for other tables.
+    label: str | None = None
+    weight: str | None = None  # Name of the weight column of tables.
+    roles: ColumnRoles | None = None  # Roles of the other columns of tables. None means a guess.
+    header: bool | None = None  # Whether the first line of a CSV file has names. None means a guess.
+    # Fitted encoding of tables, as that of the training data. None means that it is fitted to the data.
+    encoding: TableEncoding | None = None
     # Column of each pair (field, feature) of libffm files. None means columns in the order of first occurrence.
     table: FieldVocabulary | None = None
     unlabelled: bool = False  # Whether rows without a label are accepted, for prediction. Their label is 0.
@@ -74,6 +82,11 @@ class Reader:
     # Whether a file is opened once and read from its beginning to its end, as a pipe can be.
     streams: bool = False
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
+    table: TableFormat | None = None  # Arrow batches of a format of tables, whose encoding is fitted to all files.
+
+    def fitted(self, paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
+        """Return options with the encoding of a table, fitted to the files; other formats need none."""
+        return reading if self.table is None else self.table.fitted(paths, reading)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.n_features_in_ = data.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._reading = {"base": data.base}
+        self._reading = data.reading
         if not params["early_stopping"]:
             return data, None
         return data.split(params["validation_fraction"], self._seed())

@@ -14,6 +14,7 @@ from hogwild import array_file
 from hogwild.errors import ParameterError
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
+from hogwild.models.read_options import read_options
 from hogwild.models.single_row import SingleRow, single_row
 
 if TYPE_CHECKING:
@@ -66,15 +67,9 @@ class FactorisationModel:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
         from hogwild.data.field_vocabulary import FieldVocabulary
         from hogwild.data.open_dataset import open as open_data
-        from hogwild.data.reader import ReadOptions
 
-        known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
-        if self.n_features.bit_count() == 1 and self.n_features > 1:
-            # Hashed features are hashed into the same number of columns.
-            known["bits"] = self.n_features.bit_length() - 1
-        chosen: dict[str, Any] = {"unlabelled": True, **known, **options}
         table = None if self.keys is None else FieldVocabulary(self.keys)
-        reading = ReadOptions(**chosen, features=self.n_features, extra="ignore", table=table)
+        reading = read_options(self.reading, self.n_features, options, table)
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Rows) -> NDArray[np.float64]:
@@ -117,13 +112,12 @@ class FactorisationModel:
     def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
         from hogwild.data.dataset import Dataset
         from hogwild.data.open_dataset import open as open_data
-        from hogwild.data.reader import ReadOptions
         from hogwild.kernels import factorisation_machine_build, loss_sums
 
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not isinstance(data, Dataset):
-            data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
+            data = open_data(data, reading=read_options(self.reading, self.n_features, {}))
         if data.n_features > self.n_features:
             raise ParameterError(
                 f"{data.name} has {data.n_features:,} features, and the model knows {self.n_features:,}. Open it with "

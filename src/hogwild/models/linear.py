@@ -15,6 +15,7 @@ from hogwild.data.present_columns import PresentColumns
 from hogwild.errors import ParameterError
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
+from hogwild.models.read_options import read_options
 from hogwild.models.single_row import SingleRow, single_row
 
 if TYPE_CHECKING:
@@ -49,14 +50,8 @@ class LinearModel:
     def open(self, path: str | Path | Sequence[str | Path], **options: object) -> Dataset:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
         from hogwild.data.open_dataset import open as open_data
-        from hogwild.data.reader import ReadOptions
 
-        known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
-        if self.n_features.bit_count() == 1 and self.n_features > 1:
-            # Hashed features are hashed into the same number of columns.
-            known["bits"] = self.n_features.bit_length() - 1
-        chosen: dict[str, Any] = {"unlabelled": True, **known, **options}
-        reading = ReadOptions(**chosen, features=self.n_features, extra="ignore")
+        reading = read_options(self.reading, self.n_features, options)
         return open_data(path, reading=reading, shuffle=False)
 
     def decide(self, data: Rows) -> NDArray[np.float64]:
@@ -84,13 +79,12 @@ class LinearModel:
     def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
         from hogwild.data.dataset import Dataset
         from hogwild.data.open_dataset import open as open_data
-        from hogwild.data.reader import ReadOptions
         from hogwild.kernels import linear_build, loss_sums
 
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not isinstance(data, Dataset):
-            data = open_data(data, reading=ReadOptions(unlabelled=True, features=self.n_features))
+            data = open_data(data, reading=read_options(self.reading, self.n_features, {}))
         if data.all_features > self.n_features:
             raise ParameterError(f"The data has {data.all_features:,} features, the model {self.n_features:,}.")
         if data.columns is not None and data.columns is not self.columns:

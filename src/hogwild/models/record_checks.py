@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hogwild.data.tables.table_encoding import from_record
+
 # Links of :mod:`hogwild.losses`, which is not imported: losses need the compiler, and models load without it.
 LINKS = ("identity", "sigmoid", "huber", "exp", "none")
 
@@ -72,7 +74,8 @@ READING: Mapping[str, Check] = {
     "format": _text,
     "base": lambda value: value in ("auto", 0, 1) and not isinstance(value, (bool, float)),
     "bits": lambda value: _whole(value) and value < 32,
-    "label": _text,
+    "label": lambda value: value is None or _text(value),
+    "encoding": lambda value: value is None or from_record(value) is not None,  # which raises ValueError
     "weight": lambda value: value is None or _text(value),
     "user": lambda value: value is None or _text(value),
     "item": lambda value: value is None or _text(value),

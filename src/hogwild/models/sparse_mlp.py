@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.data import open as open_data
-from hogwild.data.reader import ReadOptions
 from hogwild.errors import ModelError
 from hogwild.models import FORMAT
 from hogwild.models.predictions import Predictions
+from hogwild.models.read_options import read_options
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.nn.csr_dataset import CSRDataset
 from hogwild.nn.sparse_mlp import SparseMLP
@@ -58,9 +58,7 @@ class SparseMLPModel:
 
         Options that are not given are those of the training file.
         """
-        known = {name: self.reading[name] for name in ("base", "bits", "label", "weight") if name in self.reading}
-        chosen: dict[str, Any] = {"unlabelled": True, **known, **options}
-        reading = ReadOptions(**chosen, features=self.net.dense_size, extra="ignore")
+        reading = read_options(self.reading, self.net.dense_size, options)
         opened = open_data(path, reading=reading, shuffle=False)
         given = opened.labels()
         found = self.probabilities(CSRDataset(opened, binary=self.net.binary, width=self.net.dense_size))

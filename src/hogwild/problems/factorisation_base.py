@@ -16,6 +16,7 @@ from hogwild.data import as_dataset
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import RowSampling, feature_visits, row_sampling
 from hogwild.data.slices import ENTRIES, copied, in_slices
 from hogwild.data.subsample import subsample
@@ -98,6 +99,7 @@ class FactorisationProblem(RowProblem):
         seed: int,
         labels: LabelEncoding | None,
         sampling: str | RowSampling,
+        label: str | None = None,
     ) -> None:
         check_l2("l2", l2)
         for name, strength in (("l2_factors", l2_factors), ("spread", spread)):
@@ -109,7 +111,7 @@ class FactorisationProblem(RowProblem):
         self.rank, self.normalise, self.class_weight = rank, normalise, class_weight
         self.spread, self.seed = float(spread), seed
         self.sampling = row_sampling(sampling)
-        self.source = as_dataset(source)
+        self.source = as_dataset(source, ReadOptions(label=label))
         self._auto = l2 == "auto"
         self.sampling.chances(self.source)  # Weights that do not fit are refused before anything is computed.
         self.l2 = float(l2) if isinstance(l2, Real) else self._usual_l2
@@ -394,7 +396,7 @@ class FactorisationProblem(RowProblem):
             self.normalise,
             self._fields[:-1] if self._fields.size else None,
             None if table is None else table.keys,
-            {"base": self.source.base},
+            self.source.reading,
             training,
         )
 

@@ -60,6 +60,9 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
     sampling : {"split", "replacement"} or Weighted, default "split"
         Choice of the rows of an epoch: each row once ("split"), or as many draws with replacement, all rows alike
         ("replacement") or each with a probability of its own (:class:`hogwild.Weighted`).
+    label : str, optional
+        Name or number (from 1) of the column with the labels, where ``source`` is a table: CSV, JSON lines, Arrow,
+        Parquet or a data frame.
 
     Raises
     ------
@@ -99,10 +102,11 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         seed: int = 0,
         labels: LabelEncoding | None = None,
         sampling: str | RowSampling = "split",
+        label: str | None = None,
     ) -> None:
         super().__init__(
             source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
-            class_weight=class_weight, spread=spread, seed=seed, labels=labels, sampling=sampling,
+            class_weight=class_weight, spread=spread, seed=seed, labels=labels, sampling=sampling, label=label,
         )  # fmt: skip
         known = self.source.table
         given = known.fields if fields is None and known is not None else fields

@@ -17,6 +17,7 @@ from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.frequent_first import ranking
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.present_columns import without_absent
+from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import RowSampling, Split, feature_visits, row_sampling
 from hogwild.data.slices import in_slices
 from hogwild.data.subsample import narrowed, subsample
@@ -110,6 +111,9 @@ class Linear(RowProblem):
     compact : bool, default True
         Whether features that no row has are left out of training and of the model, where there are very many of them:
         from 2^24 features on, if those are more than the non-zeros of rows in memory. Predictions do not change.
+    label : str, optional
+        Name or number (from 1) of the column with the labels, where ``source`` is a table: CSV, JSON lines, Arrow,
+        Parquet or a data frame.
 
     Raises
     ------
@@ -148,6 +152,7 @@ class Linear(RowProblem):
         standardise: bool = True,
         sampling: str | RowSampling = "split",
         compact: bool = True,
+        label: str | None = None,
     ) -> None:
         if not is_strength(l1):
             raise invalid_parameter("l1", "a number of at least 0", l1)
@@ -156,7 +161,7 @@ class Linear(RowProblem):
         self.class_weight, self.intercept_gradient = class_weight, intercept_gradient
         self.intercept_lr_multiplier = intercept_lr_multiplier
         self.sampling = row_sampling(sampling)
-        self.source = as_dataset(source)
+        self.source = as_dataset(source, ReadOptions(label=label))
         if compact and isinstance(self.source, InMemoryDataset):
             self.source = without_absent(self.source)
         self._auto = l2 == "auto"
@@ -536,7 +541,7 @@ class Linear(RowProblem):
             str(self.loss),
             None if self.labels.classes is None else tuple(float(c) for c in self.labels.classes),
             self.loss.link,
-            {"base": self.source.base},
+            self.source.reading,
             training,
             self.source.columns,
         )

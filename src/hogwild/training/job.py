@@ -62,10 +62,12 @@ def held_out_for(problem: Any, test: Any) -> Dataset | None:
 def opened_like(data: Dataset, source: Any) -> Dataset:
     """Open held-out data; read a file so that its columns mean the same as those of the training data."""
     if not isinstance(source, (str, os.PathLike)):
-        return as_dataset(source)
+        return as_dataset(source, ReadOptions(encoding=data.encoding))
     features = data.all_features
     table = data.table
-    reading = ReadOptions(base=1 if data.base else 0, features=features, extra="ignore", table=table)
+    reading = ReadOptions(
+        base=1 if data.base else 0, features=features, extra="ignore", table=table, encoding=data.encoding
+    )
     # A number of columns that is a power of two may come from hashing. The held-out file is then hashed into as many
     # columns.
     if features.bit_count() == 1 and features > 1:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import typer
 
+from hogwild.cli.options.table import TableOptions
 from hogwild.data.reader import ReadOptions
 from hogwild.errors import ParameterError
 
@@ -77,7 +78,7 @@ Data = Annotated[
 Format = Annotated[
     str,
     typer.Option(
-        help="svmlight, libffm, vw, parquet, npz or tfrecord; auto goes by the file's name and first bytes.",
+        help="svmlight, libffm, vw, csv, parquet, npz or tfrecord; auto goes by the file's name and first bytes.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -87,10 +88,8 @@ Features = Annotated[
 ]
 Bits = Annotated[
     int,
-    typer.Option(min=1, max=31, help="vw, parquet: hash features into 2**bits columns.", rich_help_panel=_PANEL),
+    typer.Option(min=1, max=31, help="vw, tables: hash features into 2**bits columns.", rich_help_panel=_PANEL),
 ]
-Label = Annotated[str, typer.Option(help="parquet: the column with the label.", rich_help_panel=_PANEL)]
-Weight = Annotated[str | None, typer.Option(help="parquet: the column with the row's weight.", rich_help_panel=_PANEL)]
 Base = Annotated[
     str,
     typer.Option(
@@ -107,9 +106,8 @@ def reading(
     format: str = _DEFAULT.format,
     features: int | None = None,
     bits: int = _DEFAULT.bits,
-    label: str = _DEFAULT.label,
-    weight: str | None = None,
     base: str = "auto",
+    table: TableOptions | None = None,
     **others: Any,
 ) -> ReadOptions:
     """Convert the options into a ``ReadOptions``; ``others`` are fields that a command sets itself.
@@ -120,7 +118,10 @@ def reading(
     if base not in ("auto", "0", "1"):
         raise ParameterError(f"The 'base' parameter must be 'auto', 0 or 1. Got {base!r} instead.")
     number = cast(Literal["auto", 0, 1], "auto" if base == "auto" else int(base))
-    return ReadOptions(format=format, features=features, base=number, bits=bits, label=label, weight=weight, **others)
+    columns: dict[str, Any] = {}
+    if table is not None:
+        columns = {"label": table.label, "weight": table.weight, "roles": table.roles(), "header": table.header}
+    return ReadOptions(format=format, features=features, base=number, bits=bits, **columns, **others)
 
 
 def given(format: str, base: str) -> dict[str, Any]:

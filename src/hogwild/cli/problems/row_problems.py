@@ -34,16 +34,22 @@ def open_rows(source: Source) -> Opened:
     elif source.test is not None:
         table = training.table
         same = replace(
-            how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore", table=table
-        )
+            how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore", table=table,
+            encoding=training.encoding,
+        )  # fmt: skip
         held_out = sources.open(source.test, reading=same, memory=source.memory)
     kept = {
-        "format": how.format, "base": training.base, "bits": how.bits, "label": how.label, "weight": how.weight,
+        "format": how.format, "bits": how.bits, "label": how.label, "weight": how.weight, **training.reading,
     }  # fmt: skip
     # A packed folder says itself from which number its indices counted.
     from_one = training.base and how.base == "auto" and local_folder(source.data) is None
     note = "no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)"
-    return Opened(training, held_out, kept, (note,) if from_one else ())
+    notes = [note] if from_one else []
+    if training.encoding is not None and not source.data.is_dir():
+        from hogwild.data.tables.guess import describe
+
+        notes.append(describe(training.encoding))
+    return Opened(training, held_out, kept, tuple(notes))
 
 
 def make_linear(

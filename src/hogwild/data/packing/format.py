@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, get_args
 import numpy as np
 
 from hogwild.data.csr import Array, Layout
+from hogwild.data.tables.table_encoding import from_record
 from hogwild.errors import DataError
 from hogwild.files import flush
 
@@ -66,6 +67,7 @@ class Meta:
     sources: list[str]
     labels: dict[str, Any]
     frequencies: dict[str, Any]
+    encoding: dict[str, Any] | None = None  # How columns of a table became features, where the files are tables.
 
     def sizes(self) -> dict[str, int]:
         """Return the number of elements of each array that is present."""
@@ -119,7 +121,8 @@ def read_meta(folder: Path) -> Meta:
     path = folder / META
     description = read_description(path, FORMAT, VERSION)
     try:
-        meta = Meta(**{name: description[name] for name in Meta.__dataclass_fields__})
+        known = {"encoding": None, **description}  # Folders of earlier versions have no encoding.
+        meta = Meta(**{name: known[name] for name in Meta.__dataclass_fields__})
     except KeyError as error:
         raise DataError(f"{error} is missing", path=path, remedy=AGAIN) from None
     check_meta(meta, path)
@@ -134,6 +137,10 @@ def check_meta(meta: Meta, path: Path) -> None:
     valid = valid and isinstance(meta.labels, dict) and isinstance(meta.frequencies, dict)
     if not valid or (meta.layout == "dense" and meta.nonzeros != meta.rows * meta.features):
         raise DataError("the sizes it gives make no sense", path=path, remedy=AGAIN)
+    try:
+        _ = None if meta.encoding is None else from_record(meta.encoding)
+    except ValueError as error:
+        raise DataError(f"the encoding of its table makes no sense ({error})", path=path, remedy=AGAIN) from None
 
 
 def _digest(description: dict[str, Any]) -> str:

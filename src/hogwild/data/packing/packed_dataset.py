@@ -29,6 +29,7 @@ from hogwild.data.packing.format import Meta
 from hogwild.data.packing.mapped_arrays import MappedRows
 from hogwild.data.packing.sharded_rows import ShardedRows, bounds, stored_rows
 from hogwild.data.statistics import feature_counts
+from hogwild.data.tables.table_encoding import from_record
 from hogwild.errors import DataError
 
 Encode = Callable[[Array], Array]
@@ -78,6 +79,7 @@ class PackedDataset(Dataset):
         self._stored, self._selection = stored, selection
         self._first, self._last = first, last = selection.first, selection.last
         self.name, self.base = stored.folder.name, stored.meta.base
+        self.encoding = None if stored.meta.encoding is None else from_record(stored.meta.encoding)
         self.n_rows, self.n_features = last - first, stored.meta.features
         self.nonzeros = stored.offset(last) - stored.offset(first)
         return self
@@ -186,8 +188,9 @@ class PackedDataset(Dataset):
             return None
         rows = self._stored.all_of(self._first, self._last)
         found = InMemoryDataset(
-            self._selection.changed(rows), shuffled=True, name=self.name, base=self.base, table=self.table
-        )
+            self._selection.changed(rows), shuffled=True, name=self.name, base=self.base, table=self.table,
+            encoding=self.encoding,
+        )  # fmt: skip
         draws = self._selection.draws
         return found if draws is None else found.drawn(draws)
 

@@ -233,6 +233,7 @@ class PackedWriter:
             memory=self._origin.memory, seed=self._origin.seed, checksums=zlib.crc32(checksums),
             sources=self._origin.sources,
             labels=self._labels.summary(self.rows), frequencies=frequency_summary(self.counts),
+            encoding=None if self._reading.encoding is None else self._reading.encoding.record(),
         ))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Conversion of a column of a Parquet table to entries of rows, by its type, without Python loops over rows."""
+"""Conversion of a column of a table to entries of rows, by its Arrow type, without Python loops over rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Converter = Callable[[Any, int], Entries]  # Function of an Arrow array and the 
 class Column:
     """Column of a table: its file, its name, and the bit mask of hashed features."""
 
-    path: Path
+    path: Path | None
     name: str
     mask: int
 
@@ -46,7 +46,7 @@ class Column:
 
     def check_numeric(self, type_: pyarrow.DataType, role: str) -> None:
         """Raise ``DataError`` if the type of a label or weight is not a number."""
-        if not _is_number(type_):
+        if not is_number(type_):
             raise self.error(
                 f"the {role} is of type {type_}, not a number", None, f"Encode the {role} as numbers, or name another."
             )
@@ -84,16 +84,16 @@ def converter(column: Column, type_: pyarrow.DataType) -> Converter:
     types = pa.types
     if types.is_null(type_):
         return lambda array, first_row: _nothing(len(array))
-    if _is_number(type_):
-        return _Numeric(column, column.hashed("")[0])
+    if is_number(type_):
+        return _Numeric(column)
     if _is_category(type_):
         return _Categorical(column)
-    if types.is_map(type_) and _names_features(type_.key_type) and _is_number(type_.item_type):
+    if types.is_map(type_) and _names_features(type_.key_type) and is_number(type_.item_type):
         return _Mapped(column)
     if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
         if _names_features(type_.value_type):
-            return _CategoricalLists(column)
-        if _is_number(type_.value_type) and not types.is_boolean(type_.value_type):
+            return CategoricalLists(column)
+        if is_number(type_.value_type) and not types.is_boolean(type_.value_type):
             return _FloatLists(column)
     remedy = "Leave the column out, or convert it to numbers, text, or lists of these."
     if types.is_temporal(type_):
@@ -124,7 +124,8 @@ def numbers(column: Column, array: pyarrow.Array, first_row: int, rows: Array | 
     return found, present
 
 
-def _is_number(type_: pyarrow.DataType) -> bool:
+def is_number(type_: pyarrow.DataType) -> bool:
+    """Return whether values of this type are numbers or booleans."""
     from pyarrow import types
 
     return bool(
@@ -132,7 +133,8 @@ def _is_number(type_: pyarrow.DataType) -> bool:
     )
 
 
-def _is_text(type_: pyarrow.DataType) -> bool:
+def is_text(type_: pyarrow.DataType) -> bool:
+    """Return whether values of this type are texts or bytes."""
     from pyarrow import types
 
     return any(
@@ -150,7 +152,7 @@ def _is_text(type_: pyarrow.DataType) -> bool:
 def _is_category(type_: pyarrow.DataType) -> bool:
     from pyarrow import types
 
-    return _is_text(type_.value_type if types.is_dictionary(type_) else type_)
+    return is_text(type_.value_type if types.is_dictionary(type_) else type_)
 
 
 def _names_features(type_: pyarrow.DataType) -> bool:
@@ -158,6 +160,14 @@ def _names_features(type_: pyarrow.DataType) -> bool:
     from pyarrow import types
 
     return _is_category(type_) or bool(types.is_integer(type_))
+
+
+def number_entries(column: Column, found: Array) -> Entries:
+    """Return the entries of one number for each row: the feature is named as the column, and zeros make no entry."""
+    values = found.astype(np.float32)
+    present = values != 0
+    kept = values[present]
+    return Entries(present.astype(np.int64), np.full(len(kept), column.hashed("")[0]), kept)
 
 
 def _nothing(n_rows: int) -> Entries:
@@ -184,14 +194,9 @@ def _valid(array: pyarrow.Array) -> Array:
 @dataclass(frozen=True, slots=True)
 class _Numeric:
     column: Column
-    index: np.uint32
 
     def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
-        found, _ = numbers(self.column, array, first_row)
-        values = found.astype(np.float32)
-        present = values != 0
-        kept = values[present]
-        return Entries(present.astype(np.int64), np.full(len(kept), self.index), kept)
+        return number_entries(self.column, numbers(self.column, array, first_row)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +211,9 @@ class _Categorical:
 
 
 @dataclass(frozen=True, slots=True)
-class _CategoricalLists:
+class CategoricalLists:
+    """Converter of lists whose elements are categories."""
+
     column: Column
 
     def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:

@@ -1,0 +1,388 @@
+"""Encoding of Arrow batches as rows: the features of each column, by its role, and the label and weight of each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
+from hogwild.data.hashing import merge_duplicates
+from hogwild.data.tables.column_entries import (
+    CategoricalLists,
+    Column,
+    Converter,
+    Entries,
+    converter,
+    is_number,
+    is_text,
+    number_entries,
+    numbers,
+)
+from hogwild.data.tables.column_roles import no_column
+from hogwild.data.tables.log_bins import log_bins
+from hogwild.data.tables.table_encoding import ColumnEncoding, TableEncoding
+from hogwild.data.tables.words import word_entries
+from hogwild.errors import DataError
+from hogwild.jit import compiled
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass(frozen=True, slots=True)
+class TableEncoder:
+    """Function from Arrow batches with the columns of an encoding to rows.
+
+    >>> import pyarrow
+    >>> encoding = TableEncoding((ColumnEncoding("city", "categorical", "hash"),), "y", bits=10)
+    >>> rows = TableEncoder(encoding)(pyarrow.table({"y": [1, 0], "city": ["Ulm", None]}))
+    >>> rows.labels, rows.indptr, rows.features
+    (array([1., 0.]), array([0, 1, 1]), 1024)
+    """
+
+    encoding: TableEncoding
+    path: Path | None = None  # File of the table, for errors.
+    unlabelled: bool = False  # Whether rows may lack a label.
+    sparse: bool = False  # Whether a column may be absent from a batch, as from JSON objects without that key.
+    # Converters of ``typed`` columns, which remember the length of lists.
+    typed: dict[tuple[str, str], Converter] = field(default_factory=dict)
+
+    def __call__(self, batch: pyarrow.RecordBatch | pyarrow.Table, first_row: int = 0) -> CSRRows:
+        """Return the rows of a batch, of which the first has this number in the file.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or has values that do not suit its role.
+        """
+        import pyarrow as pa
+
+        if isinstance(batch, pa.Table):
+            batch = one_batch(batch)
+        labels, weights = self._labels(batch, first_row), self._weights(batch, first_row)
+        parts = []
+        for column, first in zip(self.encoding.columns, self.encoding.first_columns(), strict=True):
+            array = self._array(batch, column.name)
+            if array is not None:
+                parts.append(self._converter(column, first, array.type)(array, first_row))
+        indptr, indices, values = joined(parts, batch.num_rows)
+        merge_duplicates(indptr, indices, values)
+        stop = int(indptr[-1])
+        rows = CSRRows(indptr, indices[:stop], values[:stop], labels, weights, self.encoding.features, "sparse")
+        self._check_sums(rows, first_row)
+        return rows
+
+    def check(self, schema: pyarrow.Schema) -> None:
+        """Raise ``DataError`` if a table of this schema cannot be encoded."""
+        names = list(schema.names)
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError("several columns have this name", path=self.path, column=name, remedy="Rename them.")
+        for name in self.needed():
+            if name not in names and not self.sparse:
+                raise no_column(name, names, self.path, "label" if name == self.encoding.label else "")
+
+    def needed(self) -> list[str]:
+        """Return the names of the columns that every table must have."""
+        label = [] if self.encoding.label is None or self.unlabelled else [self.encoding.label]
+        weight = [] if self.encoding.weight is None or self.unlabelled else [self.encoding.weight]
+        return [*label, *weight, *(column.name for column in self.encoding.columns)]
+
+    def column(self, name: str) -> Column:
+        """Return a column of the table, for hashing and errors."""
+        return Column(self.path, name, 2**self.encoding.bits - 1)
+
+    def _array(self, batch: pyarrow.RecordBatch, name: str) -> pyarrow.Array | None:
+        if name in batch.schema.names:
+            return batch.column(name)
+        if self.sparse:
+            return None
+        raise no_column(name, batch.schema.names, self.path)
+
+    def _labels(self, batch: pyarrow.RecordBatch, first_row: int) -> Array:
+        name = self.encoding.label
+        if name is None or (self.unlabelled and name not in batch.schema.names):
+            return np.zeros(batch.num_rows)
+        column, array = self.column(name), self._array(batch, name)
+        if array is None:
+            raise column.error("the label is missing", first_row, "Fill it in, or leave the row out.")
+        if self.encoding.classes is not None:
+            found, present = self._classes(column, array, first_row)
+        else:
+            found, present = numbers(column, as_numbers(column, array, first_row, "label"), first_row)
+        if not self.unlabelled:
+            _refuse(column, ~present, first_row, "the label is missing", "Fill it in, or leave the row out.")
+        return found
+
+    def _classes(self, column: Column, array: pyarrow.Array, first_row: int) -> tuple[Array, Array]:
+        """Return the number of the class of each label, and which labels are not null."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts, known = as_texts(array), pa.array(self.encoding.classes, pa.string())
+        found, present = pc.index_in(texts, value_set=known), _valid(texts)
+        unknown = present & ~_valid(found)
+        if unknown.any() and not self.unlabelled:
+            row = int(np.argmax(unknown))
+            what = (
+                f"the label {texts[row].as_py()!r:.80} is none of {', '.join(map(repr, self.encoding.classes or ()))}"
+            )
+            raise column.error(what, first_row + row, "Correct it, or train with all classes.")
+        return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.float64), present
+
+    def _weights(self, batch: pyarrow.RecordBatch, first_row: int) -> Array:
+        name = self.encoding.weight
+        if name is None or (self.unlabelled and name not in batch.schema.names):
+            return NO_WEIGHTS
+        column, array = self.column(name), self._array(batch, name)
+        if array is None:
+            raise column.error("the weight is missing", first_row, "Fill it in; 1 is neutral.")
+        weights, present = numbers(column, as_numbers(column, array, first_row, "weight"), first_row)
+        _refuse(column, ~present, first_row, "the weight is missing", "Fill it in; 1 is neutral.")
+        _refuse(column, weights < 0, first_row, "the weight is negative", "A weight is 0 or more.")
+        return weights.astype(np.float32)
+
+    def _converter(self, encoding: ColumnEncoding, first: int, kind: pyarrow.DataType) -> Converter:
+        from pyarrow import types
+
+        column = self.column(encoding.name)
+        if types.is_null(kind):
+            return _nothing
+        if encoding.role == "typed":
+            key = encoding.name, str(kind)
+            if key not in self.typed:
+                self.typed[key] = converter(column, kind)
+            return self.typed[key]
+        if encoding.role == "numeric":
+            return _Numbers(column, encoding)
+        if encoding.role == "text":
+            return _Words(column, encoding.transformation == "bigrams")
+        if types.is_list(kind) or types.is_large_list(kind):
+            return converter(column, kind)
+        if encoding.transformation == "dictionary":
+            return _Dictionary(column, encoding.values or (), first)
+        return _Categories(column, encoding.transformation.removeprefix("list:") if _splits(encoding) else None)
+
+    def _check_sums(self, rows: CSRRows, first_row: int) -> None:
+        finite = np.isfinite(rows.values)
+        if not finite.all():
+            row = int(np.searchsorted(rows.indptr, int(np.argmin(finite)), side="right")) - 1
+            raise DataError(
+                "features of one column add up to more than 32 bits hold", path=self.path, row=first_row + row,
+                remedy="Scale the features down, or hash to more bits. Rows are counted from 0.",
+            )  # fmt: skip
+
+
+def one_batch(table: pyarrow.Table) -> pyarrow.RecordBatch:
+    """Return a table as one batch."""
+    import pyarrow as pa
+
+    batches = table.combine_chunks().to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    return pa.RecordBatch.from_pylist([], schema=table.schema) if not batches else pa.concat_batches(batches)
+
+
+def as_numbers(column: Column, array: pyarrow.Array, first_row: int, role: str = "column") -> pyarrow.Array:
+    """Return a column as numbers: itself, or the numbers that its texts are.
+
+    Raises
+    ------
+    DataError
+        For the first text that is not a number, and for types that have no numbers.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if is_number(array.type):
+        return array
+    if pa.types.is_null(array.type):
+        return array.cast(pa.float64())
+    if not is_text(array.type):
+        column.check_numeric(array.type, role)
+    texts = pc.utf8_trim_whitespace(array.cast(pa.string()))
+    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    try:
+        return texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        row = next(row for row, text in enumerate(texts.to_pylist()) if text is not None and not _is_float(text))
+        what = f"{array[row].as_py()!r:.80} is not a number"
+        raise column.error(what, first_row + row, "Correct it, or make the column categorical.") from None
+
+
+def _is_float(text: str) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array([text]).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def as_texts(array: pyarrow.Array) -> pyarrow.Array:
+    """Return a column as texts or as a dictionary of texts. A whole number has no decimal point."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    types, kind = pa.types, array.type
+    if types.is_dictionary(kind):
+        if is_text(kind.value_type):
+            return array
+        array, kind = array.dictionary_decode(), kind.value_type
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        return array
+    if types.is_floating(kind) and len(array):
+        whole = pc.all(pc.equal(array, pc.trunc(array)), min_count=0).as_py()
+        largest = pc.max(pc.abs(array)).as_py()
+        if whole and largest is not None and largest < 2**53:
+            array = array.cast(pa.int64())
+    return array.cast(pa.string())
+
+
+def joined(parts: list[Entries], n_rows: int) -> tuple[Array, Array, Array]:
+    """Return the entries of all columns, row by row."""
+    totals = np.zeros(n_rows, np.int64)
+    for part in parts:
+        totals += part.counts
+    indptr = np.concatenate([[0], np.cumsum(totals)])
+    indices, values = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], np.float32)
+    free = indptr[:-1].copy()
+    for part in parts:
+        _place(part.counts, part.indices, part.values, free, indices, values)
+    return indptr, indices, values
+
+
+@compiled
+def _place(counts: Array, indices: Array, values: Array, free: Array, to_indices: Array, to_values: Array) -> None:
+    at = 0
+    for row in range(counts.size):
+        to = free[row]
+        for _ in range(counts[row]):
+            to_indices[to], to_values[to] = indices[at], values[at]
+            at, to = at + 1, to + 1
+        free[row] = to
+
+
+def _nothing(array: pyarrow.Array, first_row: int) -> Entries:
+    return Entries(np.zeros(len(array), np.int64), np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+def _splits(encoding: ColumnEncoding) -> bool:
+    return encoding.transformation.startswith("list:")
+
+
+def _valid(array: pyarrow.Array) -> Array:
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
+
+
+def _refuse(column: Column, bad: Array, first_row: int, what: str, remedy: str) -> None:
+    if bad.any():
+        raise column.error(what, first_row + int(np.argmax(bad)), remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """Numbers of a column: one feature with the transformed number, or one feature for each bin."""
+
+    column: Column
+    encoding: ColumnEncoding
+
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
+        found, present = numbers(self.column, as_numbers(self.column, array, first_row), first_row)
+        how, statistics = self.encoding.transformation, self.encoding.statistics or ()
+        if how.startswith("quantile:"):
+            return self._binned(np.searchsorted(statistics, found, side="right"), present, "#")
+        if how == "log-bins":
+            return self._binned(log_bins(found), present, "=")
+        if how == "log":
+            found = np.copysign(np.log1p(np.abs(found)), found)
+        elif how == "standard":
+            mean, deviation = statistics
+            found = np.where(present, (found - mean) / deviation, 0.0)
+        return number_entries(self.column, found)
+
+    def _binned(self, bins: Array, present: Array, between: str) -> Entries:
+        kept = bins[present]
+        distinct, which = np.unique(kept, return_inverse=True)
+        hashed = self.column.hashed(*(f"{between}{number}" for number in distinct.tolist()))
+        return Entries(present.astype(np.int64), hashed[which], np.ones(len(kept), np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class _Categories:
+    """Hashed categories of a column: one for each cell, or several if a cell is a list with separators."""
+
+    column: Column
+    separator: str | None
+
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = as_texts(array)
+        if self.separator is not None:
+            texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
+            return self._lists(pc.split_pattern(texts.cast(pa.string()), self.separator))
+        return converter(self.column, texts.type)(texts, first_row)
+
+    def _lists(self, lists: pyarrow.Array) -> Entries:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        elements = pc.utf8_trim_whitespace(lists.flatten())
+        elements = pc.if_else(pc.equal(elements, ""), pa.scalar(None, pa.string()), elements)
+        whole = pa.ListArray.from_arrays(_offsets(lists), elements)
+        return CategoricalLists(self.column)(whole, 0)
+
+
+def _offsets(lists: pyarrow.Array) -> pyarrow.Array:
+    """Return the offsets of lists from 0 on; null lists are empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class _Dictionary:
+    """Categories with a column of their own each; values that the training data did not have make no entry."""
+
+    column: Column
+    values: tuple[str, ...]
+    first: int
+
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = as_texts(array)
+        texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
+        found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(self.values, pa.string()))
+        known = _valid(found)
+        kept = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False))[known]
+        indices = (kept + self.first).astype(np.uint32)
+        return Entries(known.astype(np.int64), indices, np.ones(len(indices), np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Hashed words of texts, each cell with the Euclidean norm of about one."""
+
+    column: Column
+    bigrams: bool
+
+    def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        texts = as_texts(array)
+        texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
+        lowered = pc.utf8_lower(texts.cast(pa.large_string())).fill_null("")
+        return word_entries(self.column, lowered, self.bigrams)

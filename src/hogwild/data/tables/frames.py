@@ -1,0 +1,82 @@
+"""Data frames of pandas, polars and Arrow as rows, where they have other columns than numbers or a column of labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hogwild.data.arrays import label_column, weight_column
+from hogwild.data.csr import CSRRows, compact
+from hogwild.data.tables.column_entries import is_number
+from hogwild.data.tables.encode import TableEncoder
+from hogwild.data.tables.table_encoding import TableEncoding
+from hogwild.data.tables.table_reader import encoding_for
+from hogwild.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from hogwild.data.reader import ReadOptions
+
+
+def as_table(source: Any, reading: ReadOptions) -> pyarrow.Table | None:
+    """Return a data frame that has to be encoded as an Arrow table; None for arrays and for frames of numbers alone.
+
+    A frame of numbers alone is encoded if the options have a label, roles or an encoding.
+
+    >>> from hogwild.data.reader import ReadOptions
+    >>> import pandas
+    >>> as_table(pandas.DataFrame({"city": ["Ulm"]}), ReadOptions()).num_rows
+    1
+    >>> as_table(pandas.DataFrame({"age": [30]}), ReadOptions()) is None
+    True
+    """
+    if not hasattr(source, "__arrow_c_stream__"):
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None
+    try:
+        table = pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise DataError(
+            f"the data frame cannot be made into a table ({reason})",
+            remedy="Give each column values of one type: numbers, texts, categories or lists of them.",
+        ) from None
+    asked = reading.label is not None or reading.roles is not None or reading.encoding is not None
+    return table if asked or not all(is_number(kind) for kind in table.schema.types) else None
+
+
+def rows_of_table(
+    table: pyarrow.Table, labels: ArrayLike | None, weights: ArrayLike | None, reading: ReadOptions
+) -> tuple[CSRRows, TableEncoding]:
+    """Return the rows of a table in memory, and the encoding that made them.
+
+    Labels and weights may be given apart from the table.
+    """
+    if table.num_rows == 0:
+        raise DataError("the table has no rows", remedy="Give one row per example.")
+    while any(_is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    apart = labels is not None or (reading.unlabelled and reading.encoding is None and reading.label is None)
+    encoding = encoding_for(table, reading, apart=apart)
+    rows = TableEncoder(encoding, None, reading.unlabelled)(table)
+    if labels is not None:
+        rows = replace(rows, labels=label_column(labels, len(rows), False, None))
+    if weights is not None:
+        rows = replace(rows, weights=weight_column(weights, len(rows), None))
+    rows = compact(rows)
+    if (rows.values == 1).all():
+        rows = replace(rows, values=np.empty(0, np.float32), layout="binary")
+    return rows, encoding
+
+
+def _is_struct(kind: pyarrow.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_struct(kind))
