@@ -45,7 +45,7 @@ def open_rows(source: Source) -> Opened:
     from_one = training.base and how.base == "auto" and local_folder(source.data) is None
     note = "no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)"
     notes = [note] if from_one else []
-    if training.encoding is not None and not source.data.is_dir():
+    if training.encoding is not None and local_folder(source.data) is None:
         from hogwild.data.tables.guess import describe
 
         notes.append(describe(training.encoding))
