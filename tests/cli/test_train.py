@@ -283,7 +283,7 @@ def test_reasons_to_stop(
         (["--checkpoint-seconds", "3"], "add --checkpoint DIR"),
         (["--checkpoint", "a", "--checkpoint-seconds", "-1"], "'seconds' parameter must be a positive number"),
         (["--base", "2"], "'base' parameter"),
-        (["--format", "csv"], "'format' parameter must be one of"),
+        (["--format", "excel"], "'format' parameter must be one of"),
         (["--no-such-option"], "No such option"),
         (["--delay", "-1"], "'delay' parameter must be a number of seconds of at least 0. Got '-1'"),
         (["--delay", "nan"], "'delay' parameter must be"),

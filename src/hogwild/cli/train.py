@@ -270,8 +270,8 @@ def train(
         opened = kind.opened(Source(data, test, holdout, how, memory, seed), asked)
     training, held_out = opened.training, opened.held_out
     load_seconds = time.perf_counter() - started
-    for note in opened.notes:
-        screen.note(note)
+    for line in opened.roles:
+        screen.note(line)
     from hogwild.training.minimise import minimise
 
     made = kind.problem(training, asked, seed)
@@ -296,6 +296,8 @@ def train(
             every=every,
         )
     real_seconds = time.perf_counter() - started - run.compile_seconds
+    for note in opened.notes:
+        screen.note(note)
     if out is not None:
         kind.model(run, opened).save(out)
     if runtime_options.record is not None and run.trace is not None:  # None: Ctrl-C in the search for a penalty

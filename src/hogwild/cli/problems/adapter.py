@@ -49,6 +49,7 @@ class Opened:
     held_out: Any
     reading: Mapping[str, Any]
     notes: tuple[str, ...] = ()  # messages for the user
+    roles: tuple[str, ...] = ()  # what the columns of a table were taken for, to be seen before the training
 
 
 def _rule(name: str) -> Rule:

@@ -44,12 +44,12 @@ def open_rows(source: Source) -> Opened:
     # A packed folder says itself from which number its indices counted.
     from_one = training.base and how.base == "auto" and local_folder(source.data) is None
     note = "no index is 0, so the indices are taken to count from 1 (--base 0 if they do not)"
-    notes = [note] if from_one else []
+    roles: tuple[str, ...] = ()
     if training.encoding is not None and local_folder(source.data) is None:
         from hogwild.data.tables.guess import describe
 
-        notes.append(describe(training.encoding))
-    return Opened(training, held_out, kept, tuple(notes))
+        roles = (describe(training.encoding),)
+    return Opened(training, held_out, kept, (note,) if from_one else (), roles)
 
 
 def make_linear(
