@@ -129,7 +129,11 @@ def test_a_substituted_process(tmp_path: Path) -> None:
     os.close(reading)
 
 
-@pytest.mark.parametrize("content", [b"1 1:1\nx 1:1\n", gzip.compress(b"1 1:1\nx 1:1\n"), b"1 1:1\n" * 99_999 + b"x"])
+@pytest.mark.parametrize(
+    "content",
+    [b"1 1:1\nx 1:1\n", gzip.compress(b"1 1:1\nx 1:1\n"), b"1 1:1\n" * 99_999 + b"x"],
+    ids=["plain", "gzip", "long"],
+)
 def test_errors_name_standard_input(stdin: Feed, content: bytes) -> None:
     stdin(content)
     with pytest.raises(DataError, match=r"^standard input, line [\d,]+, column 1: the label 'x'"):
