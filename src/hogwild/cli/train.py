@@ -13,6 +13,7 @@ import typer
 from hogwild.cli import options
 from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_out, counted
 from hogwild.cli.download_progress import downloads_shown
+from hogwild.cli.follow import check_options, train_online
 from hogwild.cli.options import configuration, spread
 from hogwild.cli.options.problem import PANEL as _WHAT
 from hogwild.cli.options.problem import ProblemOptions, check_step, given, schedule_for, warmup_ends
@@ -210,6 +211,15 @@ def train(
             show_default=False,
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Learn each row of a growing file or a pipe once, in order, as it comes, until Ctrl-C, --seconds or "
+            "the end of the pipe; print the loss of rows before they are learnt. Linear models; a checkpoint a minute.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Draw the loss, the rate and the staleness as the run goes, on a terminal.")
     ] = False,
@@ -231,6 +241,19 @@ def train(
     how = options.reading(format, features, bits, base, table_options)
     kind, asked = problem_named(problem), given(problem, problem_options)
     kind.check(asked)
+    if follow:
+        check_options(context)
+        if problem != "linear":
+            raise ParameterError(f"--follow is for --problem linear. Got --problem {problem}.")
+        check_out(save_config, "--save-config")
+        if save_config is not None:
+            configuration.save(save_config, configuration.repeating(context.params, train))
+        points = _checkpoint_folder(checkpoint, resume)
+        train_online(
+            screen, data, how, asked, rule=rule, step=step, seconds=seconds, out=out, points=points,
+            resume=resume is not None, every=checkpoint_seconds,
+        )  # fmt: skip
+        return
     check_step(schedule, step)
     if schedule is not None and epochs is not None and not warmup_ends(schedule, epochs):
         screen.warn(f"the warm-up of --schedule {schedule} does not end within --epochs {epochs}: make it shorter")

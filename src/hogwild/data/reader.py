@@ -17,6 +17,7 @@ from hogwild.registry import invalid_parameter
 
 if TYPE_CHECKING:
     from hogwild.data.field_vocabulary import FieldVocabulary
+    from hogwild.data.readers.line_segments import Segment
     from hogwild.data.tables.column_roles import ColumnRoles
     from hogwild.data.tables.table_encoding import TableEncoding
     from hogwild.data.tables.table_reader import TableFormat
@@ -81,6 +82,8 @@ class Reader:
     fielded: bool = False
     # Whether a file is opened once and read from its beginning to its end, as a pipe can be.
     streams: bool = False
+    # Function that parses whole lines of text, for files that grow. None means that the format has no lines.
+    lines: Callable[[Path, ReadOptions, Segment], CSRRows] | None = None
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
     table: TableFormat | None = None  # Arrow batches of a format of tables, whose encoding is fitted to all files.
 

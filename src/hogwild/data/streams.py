@@ -56,7 +56,7 @@ class Stream:
     def __init__(self, source: str | os.PathLike[str]) -> None:
         self.name = "standard input" if source == STDIN else str(source)
         self.path = Path(self.name)  # for messages, and for its ending
-        self._descriptor = os.dup(0) if source == STDIN else _opened(Path(source))
+        self._descriptor = os.dup(0) if source == STDIN else opened(Path(source))
         try:
             self.first = self._first_bytes()
         except BaseException:
@@ -142,8 +142,8 @@ class Stream:
             yield path
 
 
-def _opened(path: Path) -> int:
-    """Open a pipe or a device, as soon as a program writes to it."""
+def opened(path: Path) -> int:
+    """Return the descriptor of a pipe or a device, as soon as a program writes to it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:

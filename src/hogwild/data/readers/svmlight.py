@@ -61,6 +61,12 @@ def read(
         )
 
 
+def parse_lines(path: Path, reading: ReadOptions, segment: Segment) -> CSRRows:
+    """Return the rows of whole lines; errors name ``path``."""
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return _rows(path, reading, segment, pool)
+
+
 SVMLIGHT = Reader(
     "svmlight",
     (".svm", ".svmlight", ".libsvm", ".libfm", ".txt", ".dat"),
@@ -68,6 +74,7 @@ SVMLIGHT = Reader(
     counts_from_one=True,
     compressible=True,
     streams=True,
+    lines=parse_lines,
     divided=Divided(divisible_bytes, read),
 )
 

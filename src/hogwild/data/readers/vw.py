@@ -99,7 +99,15 @@ def read(
         raise DataError("there are only blank lines", path=path, remedy="Check that it was written completely.")
 
 
-VW = Reader("vw", (".vw",), read, compressible=True, streams=True, divided=Divided(divisible_bytes, read))
+def parse_lines(path: Path, reading: ReadOptions, segment: Segment) -> CSRRows:
+    """Return the rows of whole lines; errors name ``path``."""
+    whole = _Stretch(path, segment, 0, len(segment.bytes))
+    return _parsed(whole, features=columns(reading.bits), unlabelled=reading.unlabelled)
+
+
+VW = Reader(
+    "vw", (".vw",), read, compressible=True, streams=True, lines=parse_lines, divided=Divided(divisible_bytes, read)
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
