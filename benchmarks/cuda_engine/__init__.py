@@ -33,7 +33,8 @@ def sections(quick: bool) -> list[tuple[str, str, list[str], Callable[[], list[l
         return [line for task in linear.tasks(quick) for line in linear.lines_of(task, 2 if quick else linear.TURNS)]
 
     def of_streams() -> list[list[str]]:
-        return [streaming.line_of(task, 3) for task in linear.tasks(quick, ("rcv1",))]
+        (task,) = linear.tasks(quick, ("rcv1",))
+        return [streaming.line_of(streaming.repeated(task, copies), 3) for copies in streaming.COPIES]
 
     return [
         (

@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import hogwild
 from benchmarks.cuda_engine.linear import Task
@@ -13,10 +14,16 @@ from benchmarks.whole_fit import timed
 from hogwild.data.csr import bytes_of
 
 TIMES = 3  # the rows in multiples of the limit
+COPIES = (1, 6)  # how often the rows are there
 EPOCHS = 6
 PINNED = 2**28  # bytes of the copy that tells the rate of the bus
 HEAD = ["rows, GiB", "limit, GiB", "training, GB/s", "first epoch, ms", "copy of NumPy's arrays, GB/s", "share",
         "copy of pinned memory, GB/s", "share"]  # fmt: skip
+
+
+def repeated(task: Task, copies: int) -> Task:
+    """A set whose rows are there several times."""
+    return Task(task.name, sp.vstack([task.X] * copies, "csr"), np.tile(task.y, copies))
 
 
 def line_of(task: Task, turns: int) -> list[str]:

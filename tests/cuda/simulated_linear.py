@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ from sklearn.datasets import dump_svmlight_file
 from hogwild import Budget, Cuda, Linear, Serial, WarmStart, Weighted, load, minimise
 from hogwild.data import open as open_data
 from hogwild.data import pack
+from hogwild.data.csr import CSRRows, bytes_of
+from hogwild.data.in_memory import InMemoryDataset
 from hogwild.errors import DivergedError, ParameterError
 from hogwild.kernels import cuda_device
-from hogwild.kernels.cuda_device import DeviceError
+from hogwild.kernels.cuda_device import DeviceError, DeviceRows, copy_anew
 from hogwild.rules import COORDINATE_RULES
+from hogwild.runtimes.cuda import row_pieces
 from hogwild.runtimes.cuda.mapped_rows import MappedRows
 from hogwild.runtimes.cuda.resident_rows import resident
+from hogwild.runtimes.cuda.row_pieces import RowPieces
 from hogwild.runtimes.cuda.session import CudaSession
 from hogwild.training.checkpoints import Position, snapshot
 
@@ -193,6 +198,42 @@ def check_streams(folder: Path) -> None:
     assert run.objective < 1.05 * alone
 
 
+def check_pieces() -> None:
+    """Copies of pieces have every row once in an epoch, whole, from any chunk on, and in stored order on request."""
+    for layout in ("sparse", "binary", "dense"):
+        X, _ = rows_of(layout)
+        data = open_data(X, np.arange(ROWS), 1 + np.arange(ROWS))
+        data = InMemoryDataset(data.rows, shuffled=False, chunk=7)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(row_pieces, "PIECE", bytes_of(data.rows) // 11)
+            pieces = RowPieces(data.rows, DeviceRows.of(data.rows, copy_anew), bytes_of(data.rows) // 4)
+        plan = data.random_epoch(3, 1).whole()
+        for chunk in (0, 5):
+            seen = []
+            for batch in pieces.batches(plan, plan.order, chunk):
+                assert sorted(batch.order[:]) == list(range(batch.count))
+                seen += _checked(batch.rows, batch.count, data.rows)
+            assert len(set(seen)) == len(seen) == ROWS - plan.starts[chunk]
+            if chunk == 0:
+                assert seen != sorted(seen)
+        in_order = [_checked(rows, count, data.rows) for rows, count in pieces.in_order()]
+        assert list(chain(*in_order)) == list(range(ROWS))
+
+
+def _checked(copy: DeviceRows, count: int, rows: CSRRows) -> list[int]:
+    """Return the numbers of copied rows, which are their labels, after a comparison with the rows themselves."""
+    numbers = [int(copy.labels[k]) for k in range(count)]
+    for k, number in enumerate(numbers):
+        here, there = (
+            slice(int(part[at]), int(part[at + 1])) for part, at in ((copy.indptr, k), (rows.indptr, number))
+        )
+        assert copy.weights[k] == 1 + number
+        for array, like in ((copy.indices, rows.indices), (copy.values, rows.values)):
+            if like.size:
+                np.testing.assert_array_equal(np.asarray(array[here]), like[there])
+    return numbers
+
+
 def check_snapshots() -> None:
     """A copy on the GPU has what the parameters were, also if the memory of an earlier copy is used."""
     session = CudaSession(Linear(rows_of("sparse"), l2=1e-2), COORDINATE_RULES["adagrad"]())
@@ -240,6 +281,7 @@ if __name__ == "__main__":
     check_evaluation()
     check_checkpoints(Path(sys.argv[1]))
     check_streams(Path(sys.argv[1]))
+    check_pieces()
     check_snapshots()
     check_steps_together()
     check_refusals()

@@ -56,7 +56,6 @@ class MappedRows:
         from numba.cuda.cudadrv.driver import CudaAPIError
 
         try:
-            (there,) = self._pins.enter_context(cuda.mapped(array))
-        except (CudaAPIError, MemoryError, ValueError) as error:
+            return self._pins.enter_context(cuda.mapped(array))
+        except (CudaAPIError, MemoryError) as error:
             raise DeviceError(f"The system does not let {array.nbytes} bytes of memory be pinned ({error}).") from None
-        return there

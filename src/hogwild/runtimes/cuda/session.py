@@ -19,7 +19,7 @@ from hogwild.data.random_order import RandomOrder
 from hogwild.data.slices import copied
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
-from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, check_device, copy_anew
+from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, DeviceRows, check_device, copy_anew
 from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
 from hogwild.problems.problem import RowProblem, State
@@ -27,6 +27,7 @@ from hogwild.rules.rule import Rule
 from hogwild.runtimes.cuda.mapped_rows import MappedRows
 from hogwild.runtimes.cuda.parts_copy import PartsCopy
 from hogwild.runtimes.cuda.resident_rows import release_rows, resident
+from hogwild.runtimes.cuda.row_pieces import RowPieces
 from hogwild.runtimes.cuda.row_stream import Batch, RowStream
 from hogwild.runtimes.shared_memory.epoch_runner import EpochSegment
 from hogwild.runtimes.state_copy import StateCopy, copied_state
@@ -80,8 +81,12 @@ class CudaSession:
         self._copied = CopiedArrays()  # of held-out rows
         self._in_order: dict[int, tuple[Dataset, Any, Any]] = {}  # data sets in memory, with their rows on the GPU
         self._launches = LaunchBuffer(problem.n_sums, min(problem.data.n_rows, MOST_RESERVED))
-        self._stream = RowStream(found, STREAMED if memory is None else max(1, min(STREAMED, memory // BATCHES)))
-        self._mapped = self._map_rows(memory)  # rows in memory that are too large for the GPU; None if they are not
+        batch = STREAMED if memory is None else max(1, min(STREAMED, memory // BATCHES))
+        self._stream = RowStream(found, batch)
+        self._pieces: RowPieces | None = None  # copies of such rows, where kernels take rows as they are
+        self._mapped = self._map_rows(
+            memory, batch
+        )  # rows in memory that are too large for the GPU; None if they are not
         self._streamed = self._mapped is None and _is_too_large(problem.training, memory)
         self.reads_in_any_order = not self._streamed
         # Rows that cross the bus in every epoch cross it once more for an evaluation of all of them.
@@ -91,16 +96,18 @@ class CudaSession:
         self.compile_seconds = self._compile()
         self._put()
 
-    def _map_rows(self, memory: int | None) -> MappedRows | None:
+    def _map_rows(self, memory: int | None, batch: int) -> MappedRows | None:
         training, room = self.problem.training, _room_for_rows(memory)
         if not isinstance(training, InMemoryDataset) or bytes_of(training.rows) <= room:
             return None
         mapped = MappedRows(room)
         try:
-            self._gpu.rows(training.rows, mapped)
+            there = self._gpu.rows(training.rows, mapped)
         except DeviceError:  # The rows are copied in every epoch instead.
             mapped.close()
             return None
+        if isinstance(there, DeviceRows):
+            self._pieces = RowPieces(training.rows, there, batch)
         return mapped
 
     def _begin_upload(self) -> Future[Any] | None:
@@ -135,6 +142,8 @@ class CudaSession:
         self._parts, self._copied = None, CopiedArrays()
         self._in_order.clear()
         self._stream.close()
+        if self._pieces is not None:
+            self._pieces.close()
         if self._mapped is not None:
             self._mapped.close()
 
@@ -224,6 +233,9 @@ class CudaSession:
             yield from self._stream.batches(epoch, chunk)
             return
         whole = epoch.whole()
+        if self._pieces is not None and whole is not None and isinstance(whole.order, RandomOrder):
+            yield from self._pieces.batches(whole, whole.order, chunk)
+            return
         while chunk < len(epoch):
             if whole is None:  # Step sizes depend on time.
                 part, first, end = epoch[chunk], 0, chunk + 1
@@ -252,6 +264,12 @@ class CudaSession:
         parts = self._put() if state is self._values else self._gpu.put_values(state)
         launches, found = self._launches, self._in_order.get(id(data))
         trained = data is self.problem.data
+        if self._pieces is not None and data is self.problem.training:
+            order = launches.numbered(self._pieces.batch_rows)
+            for rows, count in self._pieces.in_order():
+                self._gpu.evaluate(rows, order, count, parts, launches.sums)
+                launches.wait()
+            return launches.fetched()
         if found is None and not (trained and self._streamed) and (whole := data.in_order().whole()) is not None:
             rows = self._resident(whole.rows, trained)
             found = self._in_order[id(data)] = data, rows, whole.order
