@@ -12,7 +12,7 @@ LONG := --timeout 3000
 # Compiled Python files are kept, whatever the shell says: every process of every run finds them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement golden golden-record executions fuzz hostile cluster chaos lab \
+.PHONY: demo test checks test-all lint types layers tests long browser conformance agreement golden golden-record executions fuzz hostile gpu cluster chaos lab \
 	coverage docs bench dist dist-test clean
 
 demo: $(CORE)
@@ -82,6 +82,11 @@ fuzz: $(TEST)
 MOMENTS ?= 50
 hostile: $(TEST)
 	HOGWILD_HOSTILE=$(MOMENTS) $(BIN)/pytest -q $(LONG) tests/hostile
+
+# On a GPU, without the simulator: agreement with one thread, and faults.
+gpu: $(TEST)
+	$(BIN)/pytest -q -n 8 $(LONG) tests/cuda/test_gpu_agreement.py
+	$(BIN)/pytest -q $(LONG) tests/cuda/test_gpu_faults.py
 
 # On clusters of several nodes: every strategy on every problem, tokens and certificates, Ctrl-C, late workers.
 cluster: $(TEST)

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no GPU
 
 ROWS, FEATURES, ENTRIES = 40_000, 2_000, 30
 EPOCHS = 40
+# Changes of rows in flight are limited by the largest curvature, and most rows have a small gradient instead.
+SLOW = {"huber": 5 * EPOCHS}
 RULES = sorted(set(COORDINATE_RULES) - {"sdca"})
 TWO_CLASSES = {"hinge", "squared-hinge", "logistic", "modified-huber", "perceptron"}
 NEAR = 1.001  # Largest ratio of objectives.
@@ -61,7 +63,10 @@ def problem(loss: str) -> Linear:
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_linear_models(loss: str, rule: str) -> None:
     same = problem(loss)
-    alone, gpu = (minimise(same, rule, budget=EPOCHS, **how) for how in ({"strategy": Serial()}, {"runtime": Cuda()}))
+    alone, gpu = (
+        minimise(same, rule, budget=SLOW.get(loss, EPOCHS), **how)
+        for how in ({"strategy": Serial()}, {"runtime": Cuda()})
+    )
     assert gpu.objective / (alone.objective + 1e-6) <= NEAR
 
 
@@ -71,7 +76,7 @@ def test_factorisation_machines(kind: Any, rule: str) -> None:
     X, scores = rows()
     options = {"fields": np.arange(FEATURES) % 5} if kind is FieldAwareFactorisationMachine else {}
     same = kind((X, np.sign(scores)), rank=4, l2=1e-4, **options)
-    alone, gpu = (minimise(same, rule, budget=10, **how) for how in ({"strategy": Serial()}, {"runtime": Cuda()}))
+    alone, gpu = (minimise(same, rule, budget=EPOCHS, **how) for how in ({"strategy": Serial()}, {"runtime": Cuda()}))
     assert gpu.objective / alone.objective <= NEAR
 
 
@@ -97,5 +102,5 @@ def test_cuts(rule: str) -> None:
     weights = np.where(middle, 0.3, 1.0) + 0.1 * np.random.default_rng(2).random(len(one))
     seeds = {int(node): 0 for node in nodes[:, 0]} | {int(node): 1 for node in nodes[:, -1]}
     same = GraphCut((one, other, weights), seeds)
-    alone, gpu = (minimise(same, rule, budget=60, **how) for how in ({"strategy": Serial()}, {"runtime": Cuda()}))
+    alone, gpu = (minimise(same, rule, budget=200, **how) for how in ({"strategy": Serial()}, {"runtime": Cuda()}))
     assert gpu.model.cut / alone.model.cut <= NEAR

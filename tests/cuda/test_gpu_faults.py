@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from hogwild import Cuda, FactorisationMachine, Linear, load, minimise
 from hogwild.errors import HogwildError
+from hogwild.kernels.cuda_device import DeviceError, driver_errors
 from hogwild.training.checkpoints import LATEST
 
 pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no GPU here")
@@ -93,15 +94,33 @@ def problems() -> list[Any]:
     return [Linear((X, y)), FactorisationMachine((X, y), rank=64)]
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_full_memory_is_told_and_passes(number: int) -> None:
-    """With next to no free memory a run ends with one line, or on rows in the host's memory; afterwards it works."""
-    problem, taken, size = problems()[number], [], 2**36
+@pytest.fixture
+def full() -> Iterator[list[Any]]:
+    """Most of the GPU's memory, which the test may give back."""
+    taken, size = [], 2**36
     while size >= 2**21:  # The largest pieces first, until a few megabytes are left.
         try:
-            taken.append(cuda.device_array(size, np.uint8))
-        except cuda.cudadrv.driver.CudaAPIError:
+            with driver_errors():
+                taken.append(cuda.device_array(size, np.uint8))
+        except DeviceError:
             size //= 2
+    yield taken
+    taken.clear()
+    cuda.current_context().deallocations.clear()
+
+
+def test_a_program_that_finds_no_memory_is_told(rows: Path, full: list[Any]) -> None:
+    told, _ = (run := started(rows)).communicate(timeout=LIMIT)
+    assert run.returncode == 1
+    assert "GPU's memory" in told
+    assert len(told.strip().splitlines()[-1]) < 500
+    assert "should not happen" not in told
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_full_memory_is_told_and_passes(number: int, full: list[Any]) -> None:
+    """With next to no free memory a run ends with one line, or on rows in the host's memory; afterwards it works."""
+    problem = problems()[number]
     told = ""
     try:
         run = minimise(problem, "adagrad", 0.01, runtime=Cuda(), budget=1)
@@ -109,6 +128,6 @@ def test_a_full_memory_is_told_and_passes(number: int) -> None:
     except HogwildError as error:
         told = str(error)
     assert not told or ("GPU's memory" in told and "\n" not in told)
-    taken.clear()
+    full.clear()
     cuda.current_context().deallocations.clear()
     assert np.isfinite(minimise(problem, "adagrad", 0.01, runtime=Cuda(), budget=1).objective)

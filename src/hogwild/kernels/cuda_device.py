@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ContextDecorator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -28,6 +29,33 @@ NO_INDICES, NO_NUMBERS = np.zeros(1, np.uint32), np.ones(1, np.float32)
 
 class DeviceError(HogwildError):
     """GPU that is absent or too small, or a driver that does not work."""
+
+
+# Errors of Numba and of the packages below it, by their names: some have no public class.
+_DRIVER_ERRORS = {"CUDAError", "CudaAPIError", "CudaDriverError", "CudaSupportError", "LinkerError"}
+
+
+class driver_errors(ContextDecorator):  # noqa: N801  (used as a decorator)
+    """Turn errors of the driver into ``DeviceError``: a context that finds no memory, a device that was lost.
+
+    >>> with driver_errors():
+    ...     raise ValueError("other errors stay")
+    Traceback (most recent call last):
+    ValueError: other errors stay
+    """
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Raise ``DeviceError`` instead of an error of the driver."""
+        if kind is None or kind.__name__ not in _DRIVER_ERRORS:
+            return
+        reason = " ".join(str(error).split()).rstrip(".")
+        full = "OUT_OF_MEMORY" in reason
+        remedy = "'nvidia-smi' lists the programs that use it." if full else "'hogwild doctor' tells what works."
+        what = "The GPU's memory is full" if full else "The GPU's driver could not go on"
+        raise DeviceError(f"{what} ({reason}). {remedy}") from None
 
 
 def check_device() -> None:

@@ -118,8 +118,10 @@ class RowPieces:
             rows if weighted else 0,
         )
         there = (None,) * len(sizes) if memory is None else memory.arrays
-        arrays = zip(there, sizes, self._source.arrays, strict=True)
-        return DeviceRows(*(_at_least(*each) for each in arrays), weighted)
+        indptr, indices, values, labels, weights = (
+            _at_least(array, size, like) for array, size, like in zip(there, sizes, self._source.arrays, strict=True)
+        )
+        return DeviceRows(indptr, indices, values, labels, weights, weighted)
 
 
 def _at_least(array: Any, size: int, like: Any) -> Any:

@@ -19,7 +19,7 @@ from hogwild.data.random_order import RandomOrder
 from hogwild.data.slices import copied
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
-from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, DeviceRows, check_device, copy_anew
+from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, DeviceRows, check_device, copy_anew, driver_errors
 from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
 from hogwild.problems.problem import RowProblem, State
@@ -62,6 +62,7 @@ class CudaSession:
     precision = np.dtype(np.float32)
     workers = 1
 
+    @driver_errors()
     def __init__(self, problem: RowProblem, rule: Rule, memory: int | None = None, in_step: bool = False) -> None:
         check_device()
         found = problem.on_gpu(rule, in_step)
@@ -155,6 +156,7 @@ class CudaSession:
         return found
 
     @property
+    @driver_errors()
     def state_to_read(self) -> State:
         """The parameters on the host, with the rule's state of each."""
         if self._parts is not None and self._host_is_old:
@@ -167,6 +169,7 @@ class CudaSession:
         """The parameters alone, for evaluation by this session; those on the GPU may be newer."""
         return self._values
 
+    @driver_errors()
     def penalty(self, values: State) -> float:
         """Return the penalty of parameters."""
         found = self._gpu.penalty(self._put(), resident(self.problem)) if values is self._values else None
@@ -175,6 +178,7 @@ class CudaSession:
             found = self.problem.penalty(self.current() if values is self._values else values)
         return float(found)
 
+    @driver_errors()
     def copied_state(self, earlier: StateCopy | None) -> StateCopy:
         """Return a copy of the parameters, in the memory of an earlier copy if there is one."""
         if earlier is None:
@@ -205,6 +209,7 @@ class CudaSession:
         if self.mean is not None:
             self.mean.add(state)
 
+    @driver_errors()
     def advance(
         self, epoch: Epoch, first: int, updates: int, rates: SpreadRates, halt: threading.Event,
         tick: Callable[[int], None], meanwhile: Callable[[], None] = lambda: None, as_one_chunk: bool = False,
@@ -259,6 +264,7 @@ class CudaSession:
         meanwhile()
         return float(launches.fetched()[0])
 
+    @driver_errors()
     def measure(self, data: Dataset, state: State) -> Any:
         """Evaluate the problem on all rows of a data set; return the sums over them."""
         parts = self._put() if state is self._values else self._gpu.put_values(state)
