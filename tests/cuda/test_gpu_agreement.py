@@ -32,6 +32,7 @@ SLOW = {"huber": 5 * EPOCHS}
 RULES = sorted(set(COORDINATE_RULES) - {"sdca"})
 TWO_CLASSES = {"hinge", "squared-hinge", "logistic", "modified-huber", "perceptron"}
 NEAR = 1.001  # Largest ratio of objectives.
+NEAR_OF_FACTORS = 1.002  # Objectives of factors have many minima.
 
 
 @cache
@@ -77,7 +78,7 @@ def test_factorisation_machines(kind: Any, rule: str) -> None:
     options = {"fields": np.arange(FEATURES) % 5} if kind is FieldAwareFactorisationMachine else {}
     same = kind((X, np.sign(scores)), rank=4, l2=1e-4, **options)
     alone, gpu = (minimise(same, rule, budget=EPOCHS, **how) for how in ({"strategy": Serial()}, {"runtime": Cuda()}))
-    assert gpu.objective / alone.objective <= NEAR
+    assert gpu.objective / alone.objective <= NEAR_OF_FACTORS
 
 
 @pytest.mark.parametrize("rule", RULES)
