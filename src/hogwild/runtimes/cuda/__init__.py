@@ -19,8 +19,8 @@ class Cuda(Runtime):
     ----------
     memory : int or str, optional
         Largest memory for rows on the GPU, in bytes or as a string such as "8GiB". Larger data stays in the memory of
-        the host, and the GPU reads it from there. Data on disk is copied to the GPU in every epoch, some rows at a
-        time, while others are trained on. None is most of the memory.
+        the host or on disk, and is copied to the GPU in every epoch, some rows at a time, while others are trained on.
+        None is most of the memory.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Rows in the memory of the host that kernels read over the bus, because they do not fit into the memory of a GPU.
 
-Pinned memory of the host can be mapped into the address space of a GPU. Kernels have thousands of rows in flight, and
-read at the rate of the bus. A copy would take as long, and need memory there.
+Pinned memory of the host can be mapped into the address space of a GPU. Its copy engine reads such memory at the rate
+of the bus (:mod:`hogwild.runtimes.cuda.row_pieces`), and kernels read single rows of it.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call"

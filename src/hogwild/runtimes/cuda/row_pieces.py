@@ -108,7 +108,7 @@ class RowPieces:
         return target, pieces
 
     def _room(self, memory: DeviceRows | None, rows: int, entries: int) -> DeviceRows:
-        """Return memory for so many rows and entries: what there is, if it is large enough."""
+        """Return memory for these numbers of rows and entries: what there is, if it is large enough."""
         layout, weighted = self._rows.layout, self._source.weighted
         sizes = (
             rows + 1,
