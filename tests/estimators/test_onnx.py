@@ -12,9 +12,8 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
 
 import hogwild
-from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
+from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor, onnx_graph
 from hogwild.errors import MissingExtraError, ParameterError
-from hogwild.estimators import onnx_export
 
 QUICK = {"max_iter": 5, "tol": None, "random_state": 0}
 PROBABLE = ("log_loss", "modified_huber", "softmax")
@@ -195,8 +194,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch):
 
 def test_weights_beyond_the_format_are_refused(monkeypatch):
     model = made(HogwildRegressor(), np.ones(6))
-    monkeypatch.setattr(onnx_export, "LARGEST", 40)
-    with pytest.raises(ParameterError, match="48 B"):
+    monkeypatch.setattr(onnx_graph, "LARGEST", 40)
+    with pytest.raises(ParameterError, match="56 B"):
         model.to_onnx()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self, final
@@ -37,6 +38,7 @@ from hogwild.estimators.sklearn_parameters import processors_left
 from hogwild.losses import Loss
 from hogwild.models import predictions
 from hogwild.models.factorisation_machine import FactorisationModel
+from hogwild.onnx_graph import Inputs
 from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
 from hogwild.problems.factorisation_machine import FactorisationMachine
 from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
@@ -50,6 +52,7 @@ from hogwild.strategies import Hogwild, Serial, Strategy
 from hogwild.training.minimise import minimise
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
     from sklearn.utils import Tags
 
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
@@ -209,6 +212,18 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def factors_(self) -> Array:
         """The factors of each feature. A field-aware model has separate factors for each field of the other feature."""
         return self.model_.factors[:, 0] if self.fields is None else self.model_.factors
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "dense") -> ModelProto:
+        """Return the fitted model as an ONNX graph, and write it to ``path`` if a path is given.
+
+        The input is a float32 matrix ``X``, or with ``inputs="sparse"`` the ``columns`` (int64) and ``values``
+        (float32) of each row, both of shape [N, M]; shorter rows are filled up with values of 0. A classifier has the
+        outputs ``label`` and ``probabilities``, or ``scores`` where its loss defines no probabilities. A regressor has
+        the output ``variable``. The export needs the extra ``onnx``.
+        """
+        check_is_fitted(self, "model_")
+        graph: ModelProto = self.model_.to_onnx(path, inputs=inputs, classes=getattr(self, "classes_", None))
+        return graph
 
     def _scores(self, X: Rows) -> Array:
         check_is_fitted(self, "model_")

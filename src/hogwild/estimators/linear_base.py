@@ -60,6 +60,7 @@ from hogwild.estimators.sklearn_parameters import (
 from hogwild.files import format_size
 from hogwild.machine import too_little_memory, usable_cores
 from hogwild.models.linear import LinearModel
+from hogwild.onnx_graph import Inputs
 from hogwild.rules import Sequential
 from hogwild.strategies import Strategy
 
@@ -275,14 +276,17 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             None if classes is None else tuple(range(len(classes))), loss.link, getattr(self, "_reading", {}),
         )  # fmt: skip
 
-    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> ModelProto:
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "dense") -> ModelProto:
         """Return the fitted model as an ONNX graph, and write it to ``path`` if a path is given.
 
         The input ``X`` is a matrix with the type of ``coef_``. A classifier has the outputs ``label`` and
         ``probabilities``, or ``scores`` where its loss defines no probabilities. A regressor has the output
         ``variable``. A one-class SVM has the outputs ``label`` and ``scores``. The export needs the extra ``onnx``.
+
+        With ``inputs="sparse"``, a row is given by ``columns`` and ``values``, each of shape [N, M]; shorter rows are
+        filled up with values of 0.
         """
-        return to_onnx(self, path)
+        return to_onnx(self, path, inputs=inputs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,9 @@ from hogwild.schedules import Constant, Schedule, named, with_step
 from hogwild.stopping import Budget
 from hogwild.strategies import Strategy
 from hogwild.training.minimise import minimise
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 RatingsLike = sparray | spmatrix | tuple[ArrayLike, ...] | str | Path | Ratings
 """Ratings: a sparse matrix, columns ``(users, items, ratings)``, a file, or open ratings."""
@@ -172,6 +176,14 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     def similar_items(self, item: object, n: int = 10) -> tuple[Array, Array]:
         """Return the ``n`` items most similar to an item, and the cosines between the factors of both."""
         return self._model.similar_items(item, n)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> ModelProto:
+        """Return the fitted model as an ONNX graph, and write it to ``path`` if a path is given.
+
+        Its inputs ``user`` and ``item`` are names, int64 or strings as in the ratings, of shape [N]. Its output
+        ``scores`` [N] is what :meth:`predict` returns. The export needs the extra ``onnx``.
+        """
+        return self._model.to_onnx(path)
 
     def score(self, X: RatingsLike, y: object = None) -> float:
         """Return a score where higher is better.

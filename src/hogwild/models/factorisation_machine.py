@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +19,11 @@ from hogwild.models.read_options import read_options
 from hogwild.models.single_row import SingleRow, single_row
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from hogwild.data.dataset import Dataset
     from hogwild.models.predictions import Rows
+    from hogwild.onnx_graph import Inputs
 
 NO_FIELDS = np.empty(0, np.uint32)
 
@@ -165,6 +169,33 @@ class FactorisationModel:
                 predictions.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
             )
         return Predictions(predicted, scores=found, more=more)
+
+    def to_onnx(
+        self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "dense",
+        classes: NDArray[Any] | None = None,
+    ) -> ModelProto:  # fmt: skip
+        """Return the model as an ONNX graph, and write it to ``path`` if a path is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File that is written.
+        inputs : {"dense", "sparse"}, default "dense"
+            Form of the rows: a float32 matrix ``X`` [N, features], or ``columns`` (int64) and ``values`` (float32),
+            both [N, M], where shorter rows are filled up with values of 0. A field-aware model needs memory for M x M
+            pairs.
+        classes : array, optional
+            Labels of the output. None is those of the model.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph with the outputs ``label`` and ``probabilities`` (or ``scores``), or ``variable`` for numbers.
+        """
+        from hogwild.models.factorisation_onnx import to_onnx
+
+        labels = None if self.classes is None else np.asarray(self.classes if classes is None else classes)
+        return to_onnx(self, path, inputs, labels)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,11 @@ from hogwild.models.read_options import read_options
 from hogwild.models.single_row import SingleRow, single_row
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from hogwild.data.dataset import Dataset
     from hogwild.models.predictions import Rows
+    from hogwild.onnx_graph import Inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +131,35 @@ class LinearModel:
         if proba:
             return Predictions(self.probabilities_of(scores), "probabilities", found, more)
         return Predictions(predicted, scores=found, more=more)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "dense") -> ModelProto:
+        """Return the model as an ONNX graph, and write it to ``path`` if a path is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File that is written.
+        inputs : {"dense", "sparse"}, default "dense"
+            Form of the rows: a float32 matrix ``X`` [N, features], or ``columns`` (int64) and ``values`` (float32),
+            both [N, M], where shorter rows are filled up with values of 0.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph with the outputs ``label`` and ``probabilities`` (or ``scores``), or ``variable`` for numbers.
+        """
+        from hogwild import onnx_graph
+
+        onnx_graph.check_size(4 * self.n_features * len(self.intercept))
+        weights = self.weights if self.columns is None else self.columns.expand(self.weights)
+        classes = None if self.classes is None else np.asarray(self.classes)
+        end, outputs = onnx_graph.outputs_of(classes, self.link, self.loss)
+        rows = onnx_graph.rows_of(inputs, self.n_features)
+        scores = onnx_graph.SUM_OF_LINES[inputs].format(sum="sum", table="weights")
+        arrays = {"weights": np.ascontiguousarray(weights, np.float32), "intercept": np.asarray(self.intercept)}
+        return onnx_graph.build(
+            rows, f"{scores} raw = Add(sum, intercept) {end}", outputs, arrays, classes=classes, path=path
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,9 @@ from hogwild import array_file
 from hogwild.data.ids import Ids
 from hogwild.models import FORMAT
 from hogwild.models.predictions import Predictions
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 Floats = NDArray[np.float64]
 
@@ -144,6 +148,16 @@ class RatingsModel:
         return Predictions(
             predicted, scores={"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))}, more=unknown
         )
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> ModelProto:
+        """Return the model as an ONNX graph, and write it to ``path`` if a path is given.
+
+        Its inputs ``user`` and ``item`` are names, int64 or strings as in the model, of shape [N]. Its output
+        ``scores`` [N] is what :meth:`predict` returns, also for unknown names.
+        """
+        from hogwild.models.ratings_onnx import to_onnx
+
+        return to_onnx(self, path)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +21,11 @@ from hogwild.models.read_options import read_options
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.nn.csr_dataset import CSRDataset
 from hogwild.nn.sparse_mlp import SparseMLP
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from hogwild.onnx_graph import Inputs
 
 # Number of rows whose outputs are computed together.
 AT_ONCE = 8192
@@ -68,6 +74,16 @@ class SparseMLPModel:
             found if proba else predicted, "probabilities" if proba else "predictions",
             {"accuracy": float(np.mean(predicted == given))} if labelled else {}, {"classes": list(self.labels)},
         )  # fmt: skip
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "sparse") -> ModelProto:
+        """Return the model as an ONNX graph, and write it to ``path`` if a path is given.
+
+        The inputs are those of :meth:`hogwild.SparseMLP.to_onnx`. The outputs are ``label`` [N] and ``probabilities``
+        [N, labels].
+        """
+        from hogwild.nn.sparse_mlp_onnx import to_onnx
+
+        return to_onnx(self.net, path, inputs, np.asarray(self.labels))
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, atomically."""

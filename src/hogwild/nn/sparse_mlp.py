@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,11 @@ from hogwild.nn.memory_footprint import BYTES, MemoryFootprint
 from hogwild.nn.sparse_table_cpu import CPUEngine
 from hogwild.nn.step_profile import NO_PROFILE
 from hogwild.registry import invalid_parameter
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from hogwild.onnx_graph import Inputs
 
 # Standard deviation of the initial numbers, small so that rare or unknown rows do not outweigh the trained ones.
 SPREAD = 0.05
@@ -293,6 +299,26 @@ class SparseMLP(nn.Module):
     def follow(self, optimiser: torch.optim.Optimizer) -> None:
         """Set the optimiser whose first group gives the step size of the embeddings, as its schedule changes it."""
         self.table.follow(optimiser)
+
+    def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "sparse") -> ModelProto:
+        """Return the net as an ONNX graph, and write it to ``path`` if a path is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File that is written.
+        inputs : {"sparse", "dense"}, default "sparse"
+            Form of the rows: ``columns`` (int64) and ``values`` (float32), both [N, M], where shorter rows are filled
+            up with values of 0; or a float32 matrix ``X`` [N, dense_size]. The values of a binary net are 1.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Graph with the output ``scores`` [N, classes], which is what the net returns.
+        """
+        from hogwild.nn.sparse_mlp_onnx import to_onnx
+
+        return to_onnx(self, path, inputs)
 
     def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
         """Return the outputs of each sample, one for each class."""
