@@ -96,6 +96,12 @@ def test_what_the_page_on_ratings_shows_is_so():
     assert found.failed == 0 < found.attempted
 
 
+def test_what_the_page_on_own_parts_shows_is_so():
+    page, options = EXAMPLES.parent / "docs" / "guide" / "own_parts.md", doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    found = doctest.testfile(str(page), module_relative=False, optionflags=options)
+    assert found.failed == 0 < found.attempted
+
+
 def test_what_the_page_on_landscapes_shows_is_so():
     found = doctest.testfile(str(EXAMPLES.parent / "docs" / "guide" / "landscape.md"), module_relative=False)
     assert found.failed == 0 < found.attempted

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hogwild.nn.cuda_graph_step import CUDAGraphStep as CUDAGraphStep
     from hogwild.nn.gradient_clipping import ClipNorm as ClipNorm
     from hogwild.nn.gradient_clipping import ClipValue as ClipValue
+    from hogwild.nn.lr_scheduler import TorchSchedule as TorchSchedule
     from hogwild.nn.record_loader import RecordLoader as RecordLoader
     from hogwild.nn.sparse_mlp import SparseMLP as SparseMLP
     from hogwild.nn.sparse_mlp import SparseTable as SparseTable
@@ -110,6 +111,7 @@ _HOMES = {
     "hogwild.models.module": ("load_weights",),
     "hogwild.nn.cuda_graph_step": ("CUDAGraphStep",),
     "hogwild.nn.gradient_clipping": ("ClipNorm", "ClipValue"),
+    "hogwild.nn.lr_scheduler": ("TorchSchedule",),
     "hogwild.nn.record_loader": ("RecordLoader",),
     "hogwild.nn.sparse_mlp": ("SparseMLP", "SparseTable"),
     "hogwild.nn.csr_dataset": ("CSRDataset",),
@@ -143,7 +145,7 @@ _MODULES = (  # modules of the public interface, imported when they are first us
 )  # fmt: skip
 _NEEDS_TORCH = (  # public names whose modules need PyTorch, which is optional
     "CUDAGraphStep", "ClipNorm", "ClipValue", "Module", "RecordLoader", "SparseMLP", "CSRDataset", "SparseTable",
-    "StepProfile", "load_weights", "shared",
+    "StepProfile", "TorchSchedule", "load_weights", "shared",
 )  # fmt: skip
 
 

@@ -57,15 +57,37 @@ def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[st
     return ParameterError(f"The {parameter!r} parameter must be {be}. Got {got!r} instead.{hint}")
 
 
+def not_an_object(parameter: str, be: str, got: object, kind: type) -> ParameterError:
+    """Return the error of a parameter that is no object of its kind; for a class of it, the message says what to write.
+
+    >>> not_an_object("rate", "a number or its name", float, float)
+    ParameterError("The 'rate' parameter must be a number or its name. Got the class float: write float(...).")
+    """
+    if not isinstance(got, type) or not issubclass(got, kind):
+        return invalid_parameter(parameter, be, got)
+    return ParameterError(
+        f"The {parameter!r} parameter must be {be}. Got the class {got.__name__}: write {got.__name__}(...)."
+    )
+
+
+def is_own(part: object) -> bool:
+    """Return whether a part of a run is of a class that the user has written, and not one of this package.
+
+    >>> is_own(ParameterError("wrong")), is_own(dict())
+    (False, True)
+    """
+    return type(part).__module__.partition(".")[0] != __name__.partition(".")[0]
+
+
 def check_arguments(parameter: str, function: Callable[..., object], count: int, signature: str) -> None:
     """Raise ParameterError if a user's function cannot be called with ``count`` arguments.
 
     A function whose signature Python does not know, such as a compiled one, passes.
 
-    >>> check_arguments("loss", lambda z: z, 2, "(z, y) -> (loss, derivative)")
+    >>> check_arguments("loss", lambda z: z, 2, "(z, y) -> (loss, slope)")
     Traceback (most recent call last):
         ...
-    hogwild.errors.ParameterError: The 'loss' parameter must be a function (z, y) -> (loss, derivative). Got <lambda>(z)...
+    hogwild.errors.ParameterError: The 'loss' parameter must be a function (z, y) -> (loss, ...). Got <lambda>(z)...
     """
     try:
         found = inspect.signature(function)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.errors import DivergedError
+from hogwild.errors import DivergedError, ParameterError
 from hogwild.events import Record
 from hogwild.parallel import in_parallel
 from hogwild.registry import invalid_parameter
@@ -26,6 +26,9 @@ AFFORDABLE = 2**24
 MANY = 2**18  # numbers that take longer to look at than waking a thread
 
 MONITORED = ("objective", "loss", "training_objective", "score")
+# Figures of held-out data that are better if they are larger, and those that are better if they are smaller.
+RISING = ("score", "test_accuracy", "test_r2", "test_auc")
+FALLING = ("test_loss", "test_rmse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Budget:
     target : float, optional
         Loss at which the run stops: of the held-out data if there is any, else of the training data.
     patience : int, optional
-        Epochs without a lower held-out loss after which the run stops. The run then returns its best parameters.
+        Epochs without a better held-out loss, or ``monitor`` if that is a held-out figure, after which the run stops.
+        The run then returns its best parameters.
     tolerance : float, optional
         Least improvement of the monitored value on its best within ``stall_epochs``.
     stall_epochs : int, default 5
@@ -51,9 +55,13 @@ class Budget:
         Number of records k for another form of stalling: the run stops when the best monitored value of the last k
         records is not below that of the k records before them by more than ``tolerance``, or 0 without one. Where the
         training loss is a mean over the updates of an epoch, only the records of whole epochs count.
-    monitor : {"objective", "loss", "training_objective", "score"}, default "objective"
-        Value that ``tolerance`` applies to. "training_objective" is the objective summed over the updates of an epoch,
-        by a rule that tracks it. "score" is the accuracy or R^2 of the held-out data.
+    monitor : str, default "objective"
+        Value that ``tolerance`` and ``window`` apply to: "objective", "loss", "training_objective" (the objective
+        summed over the updates of an epoch, by a rule that tracks it), or a figure of the held-out data, which
+        ``patience`` applies to as well: "score" (the accuracy or R^2) or the name of a figure in the records, such as
+        "test_f1" of ``Module(metrics={"f1": ...})``.
+    mode : {"min", "max"}, optional
+        Whether that figure should fall or rise; needed for a metric of your own.
 
     Raises
     ------
@@ -74,6 +82,7 @@ class Budget:
     stall_epochs: int = 5
     window: int | None = None
     monitor: str = "objective"
+    mode: str | None = None
 
     def __post_init__(self) -> None:
         for name, kind, numbers in (
@@ -86,12 +95,30 @@ class Budget:
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
                 raise invalid_parameter(name, kind, value)
-        if self.monitor not in MONITORED:
-            raise invalid_parameter("monitor", f"one of {', '.join(MONITORED)}", self.monitor)
+        self._check_monitor()
         for name in ("target", "tolerance"):
             value = getattr(self, name)
             if value is not None and not (_is_number(value, Real) and not math.isnan(value)):
                 raise invalid_parameter(name, "a number", value)
+
+    def _check_monitor(self) -> None:
+        if self.monitor not in MONITORED and not str(self.monitor).startswith("test_"):
+            raise invalid_parameter(
+                "monitor", f"one of {', '.join(MONITORED)}, or a held-out figure such as 'test_f1'", self.monitor
+            )
+        known = (*MONITORED, *RISING, *FALLING)
+        if self.mode is None and self.monitor not in known:
+            raise ParameterError(
+                f"To monitor {self.monitor!r}, say whether it should rise or fall: mode='max' or mode='min'."
+            )
+        usual = "max" if self.monitor in RISING else "min"
+        if self.mode not in (None, "min", "max") or (self.monitor in known and self.mode not in (None, usual)):
+            raise invalid_parameter("mode", "'min' or 'max'" if self.monitor not in known else repr(usual), self.mode)
+
+    @property
+    def monitors_test(self) -> bool:
+        """Whether the monitored value is a figure of the held-out data."""
+        return self.monitor == "score" or self.monitor.startswith("test_")
 
     @property
     def depends_on_loss(self) -> bool:
@@ -214,7 +241,7 @@ def stop_reason(
     if budget.patience and "test_loss" in record and record["epoch"] - best_epoch >= budget.patience:
         return "patience"
     if budget.window is not None:
-        if evaluated or budget.monitor == "score":
+        if evaluated or budget.monitors_test:
             return "tolerance" if window_has_stalled(history, budget) else ""
         return "tolerance" if not within and window_has_stalled(list(epoch_ends(history)), budget) else ""
     return "tolerance" if budget.tolerance is not None and stalled_epochs >= budget.stall_epochs else ""
@@ -228,7 +255,7 @@ def window_has_stalled(history: Sequence[Record], budget: Budget) -> bool:
     (True, False)
     """
     size = budget.window or 0
-    found = [monitored_value(record, budget.monitor) for record in history[-2 * size :]]
+    found = [monitored_value(record, budget) for record in history[-2 * size :]]
     values = [value for value in found if value is not None]
     if len(values) < 2 * size:
         return False
@@ -263,16 +290,45 @@ class Stall:
         return Stall(min(self.best, value), 0 if fell else self.epochs + 1)
 
 
-def monitored_value(record: Record, monitor: str) -> float | None:
-    """Return the value of a record that should fall; None if the record does not have it.
+def monitored_value(record: Record, budget: Budget) -> float | None:
+    """Return the value of a record that should fall, the negative of one that should rise; None if it has none.
 
-    >>> monitored_value({"loss": 0.3, "test_accuracy": 0.9}, "score")
+    Raises
+    ------
+    ParameterError
+        If held-out data was evaluated, and its figures do not have the monitored one.
+
+    Examples
+    --------
+    >>> monitored_value({"loss": 0.3, "test_loss": 0.2, "test_accuracy": 0.9}, Budget(monitor="score"))
     -0.9
     """
-    if monitor == "score":
+    if budget.monitor == "score":
         score = record.get("test_accuracy", record.get("test_r2"))
         return None if score is None else -float(score)
-    return float(record[monitor]) if monitor in record else None
+    if budget.monitor not in record:
+        if budget.monitors_test and "test_loss" in record:
+            known = ", ".join(name for name in record if name.startswith("test_"))
+            raise ParameterError(
+                f"The budget monitors {budget.monitor!r}, and the records of this run have {known}: monitor one of "
+                "these, or give Module(metrics=...)."
+            )
+        return None
+    value = float(record[budget.monitor])
+    return -value if budget.mode == "max" or budget.monitor in RISING else value
+
+
+def held_out_value(record: Record, budget: Budget) -> float:
+    """Return the held-out value that ``patience`` waits for to fall: the monitored one if it is held-out, or the loss.
+
+    It is infinite if the record has none.
+
+    >>> record = {"test_loss": 0.2, "test_f1": 0.7}
+    >>> held_out_value(record, Budget()), held_out_value(record, Budget(monitor="test_f1", mode="max"))
+    (0.2, -0.7)
+    """
+    value = monitored_value(record, budget) if budget.monitors_test else record.get("test_loss")
+    return math.inf if value is None else float(value)
 
 
 def epoch_ends(history: Iterable[Record]) -> Iterator[Record]:
@@ -297,7 +353,7 @@ def stall_of(history: Iterable[Record], budget: Budget) -> Stall:
     """
     stall = Stall()
     for record in epoch_ends(history) if budget.tolerance is not None else ():
-        value = monitored_value(record, budget.monitor)
+        value = monitored_value(record, budget)
         if value is not None:
             stall = stall.after(value, budget.tolerance or 0.0)
     return stall

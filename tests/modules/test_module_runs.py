@@ -25,6 +25,8 @@ from hogwild import (
     Processes,
     RoundRobin,
     Run,
+    Serial,
+    Synchronous,
     Warmup,
     load,
     load_weights,
@@ -219,6 +221,35 @@ def test_patience_keeps_the_best(average: Any, tmp_path: Path) -> None:
     assert run.result["test_loss"] == min(losses)
     assert problem.measure(problem.feed(test))["loss"] == pytest.approx(min(losses), abs=1e-6)
     assert losses[-1] > min(losses)
+
+
+class Level(nn.Module):
+    """Its loss falls for ever, in training and held-out; its output, by which a metric goes, falls with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return -self.weight
+
+
+def peak(outputs: Tensor, target: Tensor) -> Tensor:
+    """Rises until the weight is 3, and falls after it."""
+    return -((outputs + 3.0) ** 2)
+
+
+@pytest.mark.parametrize("strategy", [Serial(), Synchronous(2)], ids=["serial", "synchronous"])
+def test_patience_with_a_metric_of_ones_own(strategy: Any) -> None:
+    data = nets.Trouble("", seconds=0.001)
+    problem = Module(Level(), nets.as_it_is, data, batch=8, metrics={"peak": peak})
+    budget = Budget(epochs=50, patience=4, monitor="test_peak", mode="max")
+    rule = partial(optim.SGD, lr=0.1)
+    run = minimise(problem, rule, strategy=strategy, runtime=ALONE, budget=budget, test=nets.numbers(8))
+    figures = [record["test_peak"] for record in run.history if "test_peak" in record]
+    assert run.stop_reason == "patience"
+    assert run.result["test_peak"] == max(figures) > figures[-1]
+    assert problem.measure(problem.feed(nets.numbers(8)))["peak"] == pytest.approx(max(figures), abs=1e-6)
 
 
 def test_target_and_seconds_and_nothing_to_do() -> None:

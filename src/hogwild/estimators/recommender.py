@@ -19,6 +19,7 @@ from hogwild.data.ratings import Ratings, open_ratings
 from hogwild.errors import ParameterError
 from hogwild.estimators.device import device_of, runtime_of
 from hogwild.estimators.inputs import RandomState
+from hogwild.losses import our_name
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.matrix_completion import MatrixCompletion
 from hogwild.rules import Rule
@@ -196,7 +197,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         users, items, values = ratings.columns
         users = np.where(users < len(model.users), users, -1)
         items = np.where((items >= 0) & (items < len(model.items)), items, -1)
-        if self.loss == "squared":
+        if our_name(self.loss) == "squared":
             return -float(np.sqrt(np.mean((model.scores_of(users, items) - values) ** 2)))
         drawn = np.random.default_rng(self._seed).integers(0, len(model.items), len(items))
         first, other = model.scores_of(users, items), model.scores_of(users, drawn)

@@ -35,10 +35,11 @@ OWN_PARAMS: dict[str, list[Any]] = {
 }
 
 
-def constraints(sklearn_class: type, *losses: str) -> dict[str, Any]:
+def constraints(sklearn_class: type, *more: str) -> dict[str, Any]:
     """Return the constraints of a scikit-learn class, extended by the parameters that only ``hogwild`` has.
 
-    ``losses`` are the names of losses that scikit-learn lacks. A :class:`Loss` and a function are valid losses too.
+    ``more`` are the names of losses that scikit-learn lacks. A :class:`Loss` and a function are valid losses too, and
+    our names of scikit-learn's losses.
 
     >>> from sklearn.linear_model import SGDRegressor
     >>> str(constraints(SGDRegressor, "poisson")["tol"][0])
@@ -47,7 +48,8 @@ def constraints(sklearn_class: type, *losses: str) -> dict[str, Any]:
     # An attribute of every estimator of scikit-learn, which has no types.
     found: dict[str, Any] = {**sklearn_class._parameter_constraints, **OWN_PARAMS}  # type: ignore[attr-defined]
     if "loss" in found:
-        found["loss"] = [StrOptions({*found["loss"][0].options, *losses}), Loss, callable]
+        names = {*found["loss"][0].options, *more}
+        found["loss"] = [StrOptions(names | {losses.our_name(name) for name in names}), Loss, callable]
     return found
 
 
@@ -65,7 +67,7 @@ def check_together(params: Mapping[str, Any], *, passive_aggressive_loss: str, p
         raise ValueError(
             "alpha must be > 0 since learning_rate is 'optimal'. alpha is used to compute the optimal learning rate."
         )
-    if rate in ("pa1", "pa2") and params["loss"] != passive_aggressive_loss:
+    if rate in ("pa1", "pa2") and not _is_named(params["loss"], passive_aggressive_loss):
         raise ValueError(f"Learning rate '{rate}' only works with loss '{passive_aggressive_loss}'.")
     if params.get("identical_to_sklearn") and (params["strategy"] or params["rule"] or params["loss"] == "softmax"):
         raise ValueError(
@@ -110,11 +112,7 @@ def processors_left(wanted: int | None) -> int:
     return min(workers, int(share) if share.isdigit() and int(share) > 0 else 1)
 
 
-NAMES = {  # scikit-learn's names of losses that differ from ours by more than a dash
-    "log_loss": "logistic",
-    "squared_error": "squared",
-}
-WITH_WIDTH = ("huber", "epsilon_insensitive", "squared_epsilon_insensitive")
+WITH_WIDTH = ("huber", "epsilon-insensitive", "squared-epsilon-insensitive")
 UNBOUNDED_SLOPES = ("squared", "squared-hinge", "squared-epsilon-insensitive", "poisson")
 STEEPEST = 1e12
 # Losses for which the frequency of merges of several workers is known: those with a bound of the second derivative, and
@@ -182,8 +180,13 @@ def loss_of(params: Mapping[str, Any]) -> Loss:
     name = params["loss"]
     if not isinstance(name, str):
         return losses.named(name)
-    loss = losses.named(NAMES.get(name, name.replace("_", "-")))
-    return loss.with_parameter(float(params["epsilon"])) if name in WITH_WIDTH else loss
+    loss = losses.named(name)
+    return loss.with_parameter(float(params["epsilon"])) if loss.name in WITH_WIDTH else loss
+
+
+def _is_named(loss: object, name: str) -> bool:
+    """Return whether a loss is given by this name, scikit-learn's or ours."""
+    return isinstance(loss, str) and losses.our_name(loss) == losses.our_name(name)
 
 
 def clipped(loss: Loss) -> Loss:

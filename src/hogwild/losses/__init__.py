@@ -16,7 +16,7 @@ from hogwild.losses.residual import (
     SQUARED,
     SQUARED_EPSILON_INSENSITIVE,
 )
-from hogwild.registry import invalid_parameter, lookup
+from hogwild.registry import invalid_parameter, kebab, lookup
 
 # With two classes, softmax and logistic loss are the same.
 SOFTMAX = replace(LOGISTIC, name="softmax")
@@ -40,8 +40,24 @@ LOSSES = {
 }
 
 
+# scikit-learn's names of losses that differ from ours by more than a dash. Both are taken wherever a loss is named.
+SYNONYMS = {"log-loss": "logistic", "squared-error": "squared"}
+
+
+def our_name(name: str) -> str:
+    """Return our name of a loss that is given by our name or by scikit-learn's.
+
+    >>> our_name("log_loss"), our_name("squared_hinge"), our_name("logistic")
+    ('logistic', 'squared-hinge', 'logistic')
+    """
+    spelt = kebab(name.strip()).replace(" ", "-")
+    return SYNONYMS.get(spelt, spelt)
+
+
 def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> Loss:
     """Return a loss, given by its name (``"huber"``, ``"quantile:0.9"``), as the user's own function, or as an object.
+
+    scikit-learn's names are taken as well as ours: "log_loss" is "logistic".
 
     Raises
     ------
@@ -60,7 +76,7 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
     if not isinstance(loss, str):
         raise invalid_parameter("loss", "a name, a Loss or a function (z, y) -> (loss, derivative)", loss)
     name, colon, parameter = loss.partition(":")
-    found = lookup("loss", name, LOSSES)
+    found = lookup("loss", name, LOSSES | {other: LOSSES[ours] for other, ours in SYNONYMS.items()})
     if not colon:
         return found
     if not found.parameter:
@@ -75,4 +91,4 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
     return found.with_parameter(number)
 
 
-__all__ = ["EPSILON_INSENSITIVE", "HINGE", "LOSSES", "SOFTMAX", "Loss", "named", "own"]
+__all__ = ["EPSILON_INSENSITIVE", "HINGE", "LOSSES", "SOFTMAX", "SYNONYMS", "Loss", "named", "our_name", "own"]

@@ -9,15 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, log
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hogwild.errors import ParameterError
 from hogwild.jit import bind
+from hogwild.registry import check_arguments, invalid_parameter, quoted_list
+
+SIGNATURE = "(z, y) -> (loss, derivative)"  # of a loss of the user's
+TRIED = (0.5, 1.0)  # score and label for which such a function is tried
 
 Floats = NDArray[np.floating[Any]]
-Targets = Literal["classes", "real", "counts"]
+# Labels that a loss is for. With "any", which a function of the user's has, the labels -1 and 1 are classes, and all
+# others are numbers.
+Targets = Literal["classes", "real", "counts", "any"]
 Link = Literal["identity", "sigmoid", "huber", "exp", "none"]
 
 
@@ -78,14 +86,51 @@ def _ignoring_parameter(z: float, y: float, parameter: float) -> tuple[float, fl
 
 
 @cache
-def own(function: Callable[[float, float], tuple[float, float]], targets: Targets = "real") -> Loss:
+def own(function: Callable[[float, float], tuple[float, float]], targets: Targets = "any") -> Loss:
     """Return a loss made of the user's Python function ``(z, y) -> (loss, derivative)``.
 
+    Parameters
+    ----------
+    function : callable
+        Function of a row's score and label, which returns the loss and its derivative by the score. It is compiled, so
+        it is plain arithmetic with functions of :mod:`math` and NumPy.
+    targets : {"any", "classes", "real", "counts"}, default "any"
+        Labels that the loss is for. Labels of "classes" reach the function as -1 and 1, whatever they are in the data;
+        of more than two classes, each is trained against the rest. Other labels are numbers to predict, and are passed
+        unchanged. With "any", labels that are -1 and 1 are classes, and others are numbers.
+
+    Returns
+    -------
+    Loss
+        Loss that problems and estimators take.
+
+    Raises
+    ------
+    ParameterError
+        If the function does not take two numbers, or does not return two.
+
+    Examples
+    --------
     >>> absolute = own(lambda z, y: (abs(z - y), 1.0 if z > y else -1.0))
     >>> absolute(3.0, 1.0)
     (2.0, 1.0)
     """
+    if targets not in get_args(Targets):
+        raise invalid_parameter("targets", "one of " + quoted_list(get_args(Targets)), targets)
     name = getattr(function, "__name__", "own").strip("<>")
+    check_arguments("loss", function, 2, SIGNATURE)
+    try:
+        found = function(*TRIED)
+    except Exception as error:
+        raise ParameterError(
+            f"The loss {name} fails for the score {TRIED[0]} and the label {TRIED[1]}: {error}. It must be a function "
+            f"{SIGNATURE} of two numbers."
+        ) from error
+    if not isinstance(found, (tuple, list)) or len(found) != 2 or not all(isinstance(each, Real) for each in found):
+        raise ParameterError(
+            f"The loss {name} must be a function {SIGNATURE} that returns two numbers, the loss and its derivative by "
+            f"the score. For the score {TRIED[0]} and the label {TRIED[1]} it returns {found!r}."
+        )
     return Loss(name, bind(_ignoring_parameter, theirs=function), targets, link="identity", ours=False)
 
 

@@ -106,9 +106,11 @@ def label_encoding_for(loss: Loss, data: Dataset) -> LabelEncoding:
     DataError
         If the loss cannot use these labels.
     """
+    found = data.label_counts() if loss.targets in ("classes", "any") else None
+    if loss.targets == "any" and found is not None and found[0].tolist() == [-1, 1]:
+        return LabelEncoding(found[0])
     if loss.targets != "classes":
         return LabelEncoding(None, counts=loss.targets == "counts")
-    found = data.label_counts()
     classes = data.labels()[:2] if found is None else found[0]
     if len(classes) < 2:
         raise DataError(

@@ -24,6 +24,7 @@ from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
+from hogwild.losses import our_name
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.factorisation_base import check_memory
@@ -119,7 +120,7 @@ class MatrixCompletion(RowProblem):
         if not _is_count(rank):
             raise invalid_parameter("rank", "a positive integer", rank)
         self.rank, self.seed = int(rank), int(seed)
-        self.loss: str = lookup("loss", loss, LOSSES)
+        self.loss: str = lookup("loss", our_name(loss), LOSSES)
         check_l2("l2", l2)
         self._auto = l2 == "auto"
         self.l2 = float(l2) if isinstance(l2, Real) else DEFAULT_L2[self.loss]

@@ -19,6 +19,7 @@ from hogwild.data.sampling import Blocks, Indices, Sampling, Split, Whole, Worke
 from hogwild.errors import DataError, ParameterError
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
 from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
+from hogwild.nn.lr_scheduler import schedule_of
 from hogwild.nn.record_loader import RecordLoader
 from hogwild.problems.batch_errors import checked_loss, figure, noting
 from hogwild.problems.problem import Defaults, Problem
@@ -158,7 +159,7 @@ class Module(Problem):
 
         The optimiser's defaults are known only after its construction.
         """
-        return rule, schedule if schedule is None else schedules.named(schedule)
+        return rule, schedule if schedule is None else schedules.named(schedule_of(schedule))
 
     def __len__(self) -> int:
         return len(self.training)

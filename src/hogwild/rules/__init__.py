@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hogwild.registry import invalid_parameter, kebab, lookup
+from hogwild.registry import is_own, kebab, lookup, not_an_object
 from hogwild.rules.adagrad import AdaGrad
 from hogwild.rules.adam import Adam
 from hogwild.rules.ftrl import FTRL
+from hogwild.rules.own_rule import check_own_rule
 from hogwild.rules.rule import Rule
 from hogwild.rules.sdca import SDCA
 from hogwild.rules.sgd import SGD, Momentum, PassiveAggressive
@@ -31,9 +32,9 @@ def named(rule: str | Rule) -> Rule:
     Momentum(beta=0.9)
     """
     if isinstance(rule, Rule):
-        return rule
+        return check_own_rule(rule) if is_own(rule) else rule
     if not isinstance(rule, str):
-        raise invalid_parameter("rule", "a rule such as AdaGrad() or its name", rule)
+        raise not_an_object("rule", "a rule such as AdaGrad() or its name", rule, Rule)
     return lookup("rule", rule, RULES)()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hogwild.problems.problem import Problem
-from hogwild.registry import invalid_parameter, kebab, lookup
+from hogwild.registry import kebab, lookup, not_an_object
 from hogwild.runtimes.cuda import Cuda
 from hogwild.runtimes.local import Local
 from hogwild.runtimes.processes import Processes
@@ -42,7 +42,7 @@ def named(runtime: str | Runtime) -> Runtime:
     if isinstance(runtime, Runtime):
         return runtime
     if not isinstance(runtime, str):
-        raise invalid_parameter("runtime", "a runtime such as Threads() or its name", runtime)
+        raise not_an_object("runtime", "a runtime such as Threads() or its name", runtime, Runtime)
     return lookup("runtime", runtime, RUNTIMES)()
 
 

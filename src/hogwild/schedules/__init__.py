@@ -7,10 +7,19 @@ from dataclasses import fields
 from typing import Any
 
 from hogwild.errors import ParameterError
-from hogwild.registry import invalid_parameter, kebab, lookup
+from hogwild.registry import invalid_parameter, is_own, kebab, lookup, not_an_object
 from hogwild.schedules.decay import Adaptive, Backoff, Constant, Cosine, Steps
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
-from hogwild.schedules.schedule import FunctionSchedule, Moment, Rates, Schedule, step_of, with_base, with_step
+from hogwild.schedules.schedule import (
+    FunctionSchedule,
+    Moment,
+    Rates,
+    Schedule,
+    check_own_schedule,
+    step_of,
+    with_base,
+    with_step,
+)
 from hogwild.schedules.warmup import LinearScaling, Warmup, scales, warmup_epochs, with_total
 
 SCHEDULES: dict[str, type[Schedule]] = {
@@ -50,13 +59,15 @@ def named(schedule: str | float | Schedule | Callable[[Moment], Rates]) -> Sched
     Warmup(base=Cosine(step='auto', floor=0.0), epochs=5, start=0.1)
     """
     if isinstance(schedule, Schedule):
-        return schedule
+        return check_own_schedule(schedule) if is_own(schedule) else schedule
     if isinstance(schedule, int | float) and not isinstance(schedule, bool):
         return Constant(schedule)
     if callable(schedule) and not isinstance(schedule, type):
-        return FunctionSchedule(schedule)
+        return check_own_schedule(FunctionSchedule(schedule))
     if not isinstance(schedule, str):
-        raise invalid_parameter("schedule", "a schedule such as Cosine(0.1), its name, a step or a function", schedule)
+        raise not_an_object(
+            "schedule", "a schedule such as Cosine(0.1), its name, a step or a function", schedule, Schedule
+        )
     name, *parts = schedule.split(":")
     kind = lookup("schedule", name, SCHEDULES)
     arguments = _arguments(kind, schedule, parts)

@@ -11,10 +11,12 @@ from typing import ClassVar, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.registry import invalid_parameter
+from hogwild.errors import ParameterError
+from hogwild.registry import check_arguments, invalid_parameter
 
 Rates = NDArray[np.float64]
 Step = float | Literal["auto"]
+SIGNATURE = "(moment) -> steps"  # of a schedule of the user's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +78,9 @@ class Schedule(ABC):
         return None
 
 
+S = TypeVar("S", bound=Schedule)
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionSchedule(Schedule):
     """Schedule of a user's function, which maps a :class:`Moment` to the steps of its updates."""
@@ -87,7 +92,41 @@ class FunctionSchedule(Schedule):
         return np.broadcast_to(np.asarray(self.function(moment), np.float64), moment.updates.shape).copy()
 
 
-S = TypeVar("S", bound=Schedule)
+def check_own_schedule(schedule: S) -> S:
+    """Return a schedule of the user's after a trial with a stretch of two updates.
+
+    Raises
+    ------
+    ParameterError
+        If it fails, or does not return a step for each update, or one for all.
+
+    Examples
+    --------
+    >>> check_own_schedule(FunctionSchedule(lambda moment: "0.1"))
+    Traceback (most recent call last):
+    hogwild.errors.ParameterError: The schedule <lambda> must be a function (moment) -> steps, ... Got '0.1'.
+    """
+    if step_of(schedule) == "auto":
+        return schedule  # It has no step yet.
+    function: object = schedule.function if isinstance(schedule, FunctionSchedule) else schedule
+    name = getattr(function, "__name__", type(function).__name__)
+    said = f"The schedule {name} must be a function {SIGNATURE}"
+    if isinstance(schedule, FunctionSchedule):
+        check_arguments("schedule", schedule.function, 1, SIGNATURE)
+    moment = Moment(np.array([1.0, 2.0]), np.array([0.0, 0.5]), np.array([0.0, 0.25]))
+    try:
+        found: object = schedule.function(moment) if isinstance(schedule, FunctionSchedule) else schedule(moment)
+    except Exception as error:
+        raise ParameterError(
+            f"{said}, where moment.updates, moment.epochs and moment.fraction are arrays with a number for each update "
+            f"of a stretch. It fails: {type(error).__name__}: {error}"
+        ) from error
+    steps = np.asarray(found)
+    if steps.dtype.kind not in "iuf" or steps.shape not in ((), (2,)):
+        raise ParameterError(f"{said}, a positive number for each update of a stretch, or one for all. Got {found!r}.")
+    if not (np.isfinite(steps) & (steps >= 0)).all():
+        raise ParameterError(f"{said} that are not negative. For the epochs 0 and 0.5 it gives {found!r}.")
+    return schedule
 
 
 def positive_step(schedule: Schedule) -> float:

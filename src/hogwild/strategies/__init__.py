@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hogwild.errors import ParameterError
-from hogwild.registry import invalid_parameter, kebab, lookup
+from hogwild.registry import is_own, kebab, lookup, not_an_object
 from hogwild.strategies.all_to_all import AllToAll
 from hogwild.strategies.elastic_averaging import ElasticAveraging
 from hogwild.strategies.gossip import Gossip
 from hogwild.strategies.local_sgd import DiLoCo, LocalSGD
+from hogwild.strategies.own_strategy import check_own_strategy
 from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.shared_memory import Averaging, Hogwild, Locked, RoundRobin, Serial
 from hogwild.strategies.strategy import Strategy, worker_count
@@ -29,9 +30,9 @@ def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
     RoundRobin(workers=2)
     """
     if isinstance(strategy, Strategy):
-        return strategy
+        return check_own_strategy(strategy) if is_own(strategy) else strategy
     if not isinstance(strategy, str):
-        raise invalid_parameter("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy)
+        raise not_an_object("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy, Strategy)
     kind = lookup("strategy", strategy, STRATEGIES)
     if kind is Serial:
         if workers not in (None, 1):

@@ -170,6 +170,10 @@ def _budget(job: Job) -> Iterator[Refusal]:
         yield "The 'patience' of a budget counts epochs without a better held-out loss: give test data."
     if budget.monitor == "score" and (job.options.test is None or budget.tolerance is None):
         yield "To monitor the score, give test data, and the budget a tolerance."
+    elif budget.monitors_test and job.options.test is None:
+        yield f"To monitor {budget.monitor!r}, give test data."
+    elif budget.monitors_test and (budget.patience, budget.tolerance, budget.window) == (None, None, None):
+        yield f"The budget monitors {budget.monitor!r} for nothing: give it patience, a tolerance or a window."
     if budget.monitor == "training_objective" and not (in_memory and job.rule.track_objective):
         yield (
             "To monitor the training objective takes a rule that tracks it, on threads: "

@@ -24,6 +24,7 @@ from hogwild.runtimes.processes.ddp.collectives import (
 )
 from hogwild.runtimes.processes.ddp.worker import CONTINUE, PAUSE, STOP, DDPWorker
 from hogwild.runtimes.processes.optimiser_state import state_tensors
+from hogwild.stopping import held_out_value
 from hogwild.strategies import Strategy, Synchronous
 from hogwild.training.module_checkpoints import copy_tensors
 from hogwild.training.process_supervisor import ProcessSupervisor
@@ -88,7 +89,10 @@ class InlineEvaluator:
             order = self._orders.pop(0)
             with self._mean_in_place(order["mean"]):
                 figures = self._supervisor.work.problem.measure(self._feed)
-                if self._supervisor.best is not None and figures["loss"] < order["least"]:
+                found = held_out_value(
+                    {f"test_{name}": each for name, each in figures.items()}, self._supervisor.budget
+                )
+                if self._supervisor.best is not None and found < order["least"]:
                     copy_tensors(self._supervisor.best, self._supervisor.work.values)
             yield {"kind": "measured", "figures": figures, **order}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hogwild.events import Record
 from hogwild.runtimes.processes import shared_counters as at
-from hogwild.stopping import Budget, RecordInterval, stall_of, stop_reason
+from hogwild.stopping import Budget, RecordInterval, held_out_value, stall_of, stop_reason
 
 if TYPE_CHECKING:
     from hogwild.runtimes.processes.shared_counters import SharedCounters
@@ -39,7 +39,7 @@ class EpochRecorder:
     watches_test: bool = False  # whether the budget's target applies to the held-out loss
     epoch: int = 0  # last epoch that has a record
     history: list[Record] = field(default_factory=list)
-    least: tuple[float, int] = (float("inf"), 0)  # lowest held-out loss, and its epoch
+    least: tuple[float, int] = (float("inf"), 0)  # lowest held-out loss or monitored value, and its epoch
     # Samples whose losses were known at the end of the last epoch, and the sum of their losses.
     seen: tuple[int, float] = (0, 0.0)
     trained: Any = 0  # samples of each worker at the end of the last epoch
@@ -106,8 +106,9 @@ class EpochRecorder:
         for record in self._waiting:
             if (record["epoch"], record["updates"]) == (what["epoch"], what["updates"]):
                 record |= {f"test_{name}": value for name, value in what["figures"].items()}
-        if what["figures"]["loss"] < self.least[0]:
-            self.least = what["figures"]["loss"], what["epoch"]
+        value = held_out_value({f"test_{name}": value for name, value in what["figures"].items()}, self.budget)
+        if value < self.least[0]:
+            self.least = value, what["epoch"]
 
     def ready(self) -> Iterator[Record]:
         """Yield the complete records, oldest first."""

@@ -30,6 +30,7 @@ from hogwild.stopping import (
     RecordInterval,
     Stall,
     all_finite,
+    held_out_value,
     limit_reached,
     monitored_value,
     stop_reason,
@@ -414,10 +415,10 @@ class TrainingLoop:
 
     def _check_limits(self, record: Record) -> None:
         """Keep the best parameters, and set the stop reason if a limit is reached."""
-        if self.test is not None and record["test_loss"] < self.best.loss:
+        if self.test is not None and held_out_value(record, self.budget) < self.best.loss:
             # Without patience the last parameters are kept, so these need no copy.
             values = tuple(copied(part) for part in self._current()) if self.budget.patience else ()
-            self.best = Best(record["test_loss"], self.position.epoch, values)
+            self.best = Best(held_out_value(record, self.budget), self.position.epoch, values)
         if self.position.chunk == 0:
             self._watch_for_stalls(record)
         pressed = "interrupted" if self.interrupt.pressed else ""
@@ -439,7 +440,7 @@ class TrainingLoop:
         if self.budget.monitor == "training_objective":
             value: float | None = self.session.take_objective() / max(1, self.position.met_terms)
         else:
-            value = monitored_value(record, self.budget.monitor)
+            value = monitored_value(record, self.budget)
         assert value is not None
         self.stall = self.stall.after(value, self.budget.tolerance)
         smaller = self.schedule.after_stall()
@@ -451,7 +452,7 @@ class TrainingLoop:
         kept, record = tuple(copied(part) for part in self._current()), self.history[-1]
         if self.budget.patience and self.best.values:
             kept = self.best.values
-            record = next(record for record in self.history if record["test_loss"] == self.best.loss)
+            record = next(record for record in self.history if held_out_value(record, self.budget) == self.best.loss)
         if record.pop("sampled_rows", None) is not None:
             record |= self.problem.metrics(self.session.measure(self.problem.data, kept))
             record["objective"] = record["loss"] + self.problem.penalty(kept)

@@ -19,7 +19,7 @@ from hogwild.runtimes.processes.shared_tensors import SharedTensors, return_free
 from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 from hogwild.runtimes.processes.write_policies import average_tensors
 from hogwild.signals import Interrupt
-from hogwild.stopping import Budget
+from hogwild.stopping import Budget, held_out_value
 from hogwild.training import module_checkpoints
 from hogwild.training.checkpoints import Checkpoints, check_same
 from hogwild.training.epoch_recorder import EpochRecorder
@@ -85,7 +85,7 @@ class ProcessSupervisor:
 
     def _start_evaluator(self) -> WorkerProcess:
         mean = self.work.mean.tensors if self.work.mean else None
-        what = Evaluation(self.work.problem, self.test, mean, self.best, self.work.threads)
+        what = Evaluation(self.work.problem, self.test, mean, self.best, self.work.threads, self.budget)
         return self._processes.start(evaluator.run, what, ["the evaluator"])[0]
 
     def _wait_until_ready(self) -> None:
@@ -285,7 +285,8 @@ class ProcessSupervisor:
         records, net = self.records, self.work.problem.net
         if self.best is not None and records.least[0] < float("inf"):
             copy_tensors([*net.parameters(), *net.buffers()], self.best)
-            return next(record for record in records.history if record.get("test_loss") == records.least[0])
+            found = (record for record in records.history if held_out_value(record, self.budget) == records.least[0])
+            return next(found)
         if self.work.mean is not None and records.mean_has_begun(self.seconds):
             copy_tensors(list(net.parameters()), self.work.mean.tensors)
         return records.history[-1]

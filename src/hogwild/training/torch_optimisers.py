@@ -8,6 +8,7 @@ from torch import nn
 from hogwild import schedules
 from hogwild.errors import ParameterError
 from hogwild.nn.large_minibatch import NORMS, SGDW
+from hogwild.nn.lr_scheduler import TorchSchedule
 from hogwild.problems.module import Module
 from hogwild.registry import invalid_parameter, lookup
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
@@ -72,16 +73,18 @@ def step_size_of(
 ) -> StepSize:
     """Return the step sizes of each parameter group over the run.
 
-    A schedule with its own step size replaces that of the first group. The other groups keep their ratio to the first.
+    A schedule with its own step size, and a function, replaces that of the first group. The other groups keep their
+    ratio to the first.
     """
     steps = tuple(float(group["lr"]) for group in optimiser.param_groups)
     if schedule is None:
         return StepSize(None, steps, samples, budget.epochs, budget.seconds)
     found: Schedule = with_total(schedules.named(schedule), total)
-    step = step_of(found)
-    if step is None or found.needs_stall or isinstance(found, schedules.Optimal):
+    if isinstance(found, TorchSchedule):
+        found = found.bound(optimiser)
+    if found.needs_stall or isinstance(found, schedules.Optimal):
         raise ParameterError(f"The schedule {found!r} is not for a Module. Use for example 'cosine' or Steps(...).")
-    if step == "auto":
+    if step_of(found) == "auto":
         return StepSize(with_step(found, 1.0), steps, samples, budget.epochs, budget.seconds)
     return StepSize(
         found, tuple(own / steps[0] if steps[0] else 1.0 for own in steps), samples, budget.epochs, budget.seconds

@@ -37,7 +37,8 @@ class ProblemOptions:
         str | None,
         _option("linear, fm, ffm: hinge, squared-hinge, logistic (the default), softmax, modified-huber, perceptron, "
                 "squared, huber[:width], epsilon-insensitive[:width], squared-epsilon-insensitive[:width], "
-                "quantile[:share] or poisson. matrix-completion: squared (the default) or bpr."),
+                "quantile[:share] or poisson; scikit-learn's names too, such as log_loss. "
+                "matrix-completion: squared (the default) or bpr."),
     ] = None  # fmt: skip
     l1: Annotated[float | None, _option("Strength of the L1 penalty.")] = None
     l2: Annotated[

@@ -178,10 +178,11 @@ def make_matrix_completion(
 def check_rating_loss(options: Mapping[str, Any]) -> None:
     """Raise an error for an unknown loss or sampling."""
     from hogwild.data.sampling import row_sampling
+    from hogwild.losses import our_name
     from hogwild.problems.matrix_completion import LOSSES
     from hogwild.registry import lookup
 
-    lookup("loss", options.get("loss", "squared"), LOSSES)
+    lookup("loss", our_name(options.get("loss", "squared")), LOSSES)
     row_sampling(options.get("sampling", "split"))
 
 

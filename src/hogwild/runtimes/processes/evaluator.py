@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from hogwild.runtimes.processes.child_main import Report
 from hogwild.runtimes.processes.shared_counters import SharedCounters
 from hogwild.runtimes.processes.shared_tensors import SharedTensors
 from hogwild.runtimes.processes.worker_config import Tensors
+from hogwild.stopping import Budget, held_out_value
 
 SPARE = 4  # divisor of the usable memory: a copy of the model may take a quarter of it
 
@@ -26,8 +27,13 @@ class Evaluation:
     problem: Any
     test: Any  # held-out data
     mean: Tensors | None  # mean of the iterates; None if the run does not average
-    best: Tensors | None  # copy of the values with the lowest held-out loss; None if the run does not keep them
+    best: Tensors | None  # copy of the best values by held-out data; None if the run does not keep them
     threads: int = 1  # arithmetic threads of the evaluator
+    budget: Budget = field(default_factory=Budget)  # which says which figure decides what is best
+
+    def improves(self, figures: dict[str, float], least: float) -> bool:
+        """Return whether figures are better than the best so far."""
+        return held_out_value({f"test_{name}": value for name, value in figures.items()}, self.budget) < least
 
 
 def run(
@@ -53,7 +59,7 @@ def run(
         for tensor, now in zip(values, averaged if order["mean"] else shared, strict=True):
             tensor.data = tensor.data.copy_(now) if copied else now
         figures = work.problem.measure(feed)
-        if work.best is not None and figures["loss"] < order["least"]:
+        if work.best is not None and work.improves(figures, order["least"]):
             for kept, now in zip(work.best, values, strict=True):
                 kept.copy_(now.detach())
         report({"kind": "measured", "figures": figures, **order})

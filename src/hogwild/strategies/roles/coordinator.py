@@ -51,7 +51,7 @@ from hogwild.messaging.protocol import (
     Started,
     TimerFired,
 )
-from hogwild.stopping import Stall, monitored_value, stop_reason
+from hogwild.stopping import Stall, held_out_value, monitored_value, stop_reason
 from hogwild.strategies.roles.membership import Membership
 
 # Names of the timers for the watchdog, the time limit of the run, records between epochs, and reports of the time.
@@ -417,7 +417,8 @@ class Coordinator:
             yield Emit("epoch", record, values)
         if record["epoch"] > last_record["epoch"]:
             yield from self._watch_for_stalls(record)
-        watched: float = record["test_loss"] if "test_loss" in record else record.get("loss", math.inf)
+        held_out = "test_loss" in record
+        watched: float = held_out_value(record, self.config.budget) if held_out else record.get("loss", math.inf)
         if watched < self.best[0]:
             self.best = watched, record["epoch"], values if self.config.budget.patience else None
         if self.last:
@@ -442,7 +443,7 @@ class Coordinator:
     def _watch_for_stalls(self, record: Record) -> Iterator[Action]:
         """Count epochs without an improvement; after enough of them, send workers the next smaller step size."""
         budget = self.config.budget
-        value = monitored_value(record, budget.monitor)
+        value = monitored_value(record, budget)
         if budget.tolerance is None or value is None:
             return
         self.stall = self.stall.after(value, budget.tolerance)
