@@ -2,10 +2,11 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# What is installed so far: the package itself; what tests need; the tools we are compared with.
+# What is installed so far: the package itself; what tests need; the tools we are compared with; what builds the site.
 CORE := .venv/.core
 TEST := .venv/.test
 BENCH := .venv/.bench
+DOCS := .venv/.docs
 PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
 LONG := --timeout 3000
 
@@ -45,9 +46,9 @@ tests: $(TEST)
 long: $(TEST)
 	$(PYTEST) -m long $(LONG)
 
-# Pages in Chromium, where it is installed.
-browser: $(TEST)
-	$(BIN)/pytest -q tests/lab/test_page_in_a_browser.py
+# Pages in Chromium, where it is installed: the report of the laboratory, and the site.
+browser: $(TEST) docs
+	$(BIN)/pytest -q tests/lab/test_page_in_a_browser.py tests/site/test_site_in_a_browser.py
 
 # Every strategy with every rule, loss and data set, and every loss of the estimators with each of scikit-learn's checks.
 conformance: $(TEST)
@@ -108,9 +109,11 @@ lab: $(TEST)
 coverage: $(TEST)
 	tests/coverage.sh
 
-# The last figures into the pages that show them.
-docs: $(CORE)
+# The site, in build/site: the last figures are put into pages, examples are run, warnings are errors, links are followed.
+docs: $(DOCS)
 	$(BIN)/python -m benchmarks.show
+	$(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs build/site
+	$(BIN)/python tools/links build/site
 
 # Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
 bench: $(BENCH)
@@ -142,6 +145,10 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 
 $(TEST): $(CORE)
 	tools/install -e '.[dev]'
+	touch $@
+
+$(DOCS): $(CORE)
+	tools/install -e '.[docs]'
 	touch $@
 
 # Some peers have to be compiled; without one of them its line is missing, and the table says so.

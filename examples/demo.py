@@ -1,6 +1,9 @@
-"""How much sooner than scikit-learn do one core and all cores come to the same held-out loss? Text-like data.
+"""
+Sooner than scikit-learn: one core and all cores
+================================================
 
-Run it with ``make demo``.
+How much sooner than scikit-learn do one core and all cores come to the same held-out loss? The data is like text.
+``make demo`` runs this script.
 """
 
 from __future__ import annotations
@@ -168,8 +171,22 @@ def main(rows: int = 150_000) -> tuple[list[Curve], dict[str, float]]:
     return found
 
 
+def draw(curves: list[Curve]) -> None:
+    """Draw the held-out loss over the seconds since the call."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(7, 4))
+    for curve, style in zip(curves, ("o-", "s-", "^-", "d-"), strict=True):
+        axes.plot(curve.seconds, curve.losses, style, label=f"{curve.name} ({curve.cores})")
+    axes.set(xscale="log", xlabel="seconds", ylabel="held-out log loss")
+    axes.legend(title="cores in brackets")
+    plt.show()
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--compile"]:
         compile_kernels(max(2, usable_cores()))
     else:
-        main(*(int(word) for word in sys.argv[1:]))
+        curves, _ = main(*(int(word) for word in sys.argv[1:] if word != "--draw"))
+        if "--draw" in sys.argv:
+            draw(curves)

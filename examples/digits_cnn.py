@@ -1,8 +1,13 @@
-"""A small convolutional network with batch normalisation on scikit-learn's digits, coordinated in several ways.
+"""
+A convolutional network, coordinated in several ways
+====================================================
 
-    python examples/digits_cnn.py [epochs] [workers]
+A small network with batch normalisation learns scikit-learn's digits: with one worker, without locks, with a lock,
+and with a copy for each worker. On a machine with a GPU the model is trained there, by processes that share it.
 
-On a machine with a GPU the model is trained there, by processes that share it.
+.. code-block:: console
+
+   $ python examples/digits_cnn.py [EPOCHS] [WORKERS]
 """
 
 from __future__ import annotations

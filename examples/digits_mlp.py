@@ -1,6 +1,12 @@
-"""A multi-layer perceptron on scikit-learn's digits, trained by processes that share it and take no lock.
+"""
+A perceptron that processes share
+=================================
 
-python examples/digits_mlp.py [epochs] [workers]
+A multi-layer perceptron on scikit-learn's digits is trained by processes that share it and take no lock.
+
+.. code-block:: console
+
+   $ python examples/digits_mlp.py [EPOCHS] [WORKERS] [--draw]
 """
 
 from __future__ import annotations
@@ -24,8 +30,8 @@ def digits() -> tuple[TensorDataset, TensorDataset]:
     return train, test
 
 
-def main(epochs: int = 20, workers: int = 2) -> float:
-    """Train, print a line an epoch, and return the held-out accuracy."""
+def main(epochs: int = 20, workers: int = 2) -> hogwild.Run:
+    """Train, and print a line an epoch."""
     train, test = digits()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -42,8 +48,24 @@ def main(epochs: int = 20, workers: int = 2) -> float:
         if "test_accuracy" in record:
             print(f"epoch {record['epoch']:2}  loss {record['loss']:.4f}  held out {record['test_accuracy']:.1%}")
     print(f"{workers} workers, {run.result['updates'] / run.seconds:,.0f} samples/s")
-    return float(run.result["test_accuracy"])
+    return run
+
+
+def draw(run: hogwild.Run) -> None:
+    """Draw the training loss and the held-out accuracy over the epochs."""
+    import matplotlib.pyplot as plt
+
+    measured = [record for record in run.history if "test_accuracy" in record]
+    _, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
+    left.plot([record["epoch"] for record in run.history], [record["loss"] for record in run.history], "o-")
+    left.set(xlabel="epoch", ylabel="training loss", yscale="log")
+    right.plot([record["epoch"] for record in measured], [record["test_accuracy"] for record in measured], "s-")
+    right.set(xlabel="epoch", ylabel="held-out accuracy")
+    plt.show()
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:]))
+    words = sys.argv[1:]
+    run = main(*(int(word) for word in words if word != "--draw"))
+    if "--draw" in words:
+        draw(run)

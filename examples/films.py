@@ -1,9 +1,15 @@
-"""Recommend films: learn from ratings, see how good it is on others, recommend, and take in somebody new.
+"""
+Recommend films
+===============
 
-Usage: python films.py [RATINGS]
+Learn from ratings, see how good the predictions are on others, recommend, and take in a new user.
 
-RATINGS is a file of MovieLens (ratings.csv, u.data or ratings.dat) or any text or Parquet file with a user, an item and
-a rating in each line; without one, ratings are generated.
+.. code-block:: console
+
+   $ python examples/films.py [RATINGS] [--draw]
+
+RATINGS is a file of MovieLens (ratings.csv, u.data or ratings.dat) or any text or Parquet file with a user, an item
+and a rating in each line. Without one, ratings are generated.
 """
 
 from __future__ import annotations
@@ -23,12 +29,25 @@ def names(ratings: Ratings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return ratings.users.names[users], ratings.items.names[items], values
 
 
-def main(path: str = "", rows: int = 100_000) -> float:
+def draw_predictions(ratings: np.ndarray, predictions: np.ndarray) -> None:
+    """Draw what was predicted for held-out ratings, by the rating that was given."""
+    import matplotlib.pyplot as plt
+
+    given = np.unique(ratings)
+    _, axes = plt.subplots(figsize=(7, 4))
+    axes.violinplot([predictions[ratings == rating] for rating in given], given, showmedians=True)
+    axes.set(xlabel="held-out rating", ylabel="prediction")
+    plt.show()
+
+
+def main(path: str = "", rows: int = 100_000, draw: bool = False) -> float:
     ratings = open_ratings(path) if path else GeneratedRatings(rows // 40, rows // 80, rows, rank=5).data
     training, held_out = ratings.split(0.1, seed=0)
     model = HogwildRecommender(rank=32, random_state=0).fit(names(training))
     rmse = -model.score(names(held_out))
     spread = float(names(held_out)[2].std())
+    if draw:
+        draw_predictions(names(held_out)[2], model.predict(names(held_out)[:2]))
     print(f"{training.n_rows:,} ratings; held-out RMSE {rmse:.4f}, of the mean alone {spread:.4f}")
 
     somebody = names(training)[0][0]
@@ -46,4 +65,4 @@ def main(path: str = "", rows: int = 100_000) -> float:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "")
+    main(*(word for word in sys.argv[1:] if word != "--draw"), draw="--draw" in sys.argv)

@@ -1,7 +1,13 @@
-"""What matters is which features meet: a factorisation machine beside a linear model.
+"""
+Features that meet: factorisation machines
+==========================================
 
 Each row has one feature of each of eight fields, and its label depends mostly on which of them meet. A linear model,
-with one weight for each feature, cannot see that.
+with one weight for each feature, cannot see that. A factorisation machine can.
+
+.. code-block:: console
+
+   $ python examples/interactions.py [ROWS] [EPOCHS] [--draw]
 """
 
 import sys
@@ -29,5 +35,19 @@ def main(rows: int = 50_000, epochs: int = 10) -> dict[str, float]:
     return found
 
 
+def draw(found: dict[str, float]) -> None:
+    """Draw the held-out losses."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(7, 2.5), layout="constrained")
+    axes.barh([*found], [*found.values()], color=["#57606a", "#1d4ed8", "#b45309"])
+    axes.set(xlabel="held-out log loss (less is better)")
+    axes.invert_yaxis()
+    plt.show()
+
+
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    words = sys.argv[1:]
+    found = main(*(int(word) for word in words if word != "--draw"))
+    if "--draw" in words:
+        draw(found)

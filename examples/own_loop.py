@@ -1,6 +1,9 @@
-"""An ordinary PyTorch script, trained by two workers without a lock: the three marked lines are what has changed.
+"""
+A PyTorch loop of your own: three changed lines
+===============================================
 
-Handwritten digits (scikit-learn's, no download) and a network with one hidden layer.
+An ordinary PyTorch script is trained by two workers without a lock. The three marked lines are what has changed. The
+script learns handwritten digits (scikit-learn's, no download) with a network with one hidden layer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Data larger than memory: pack a file once, then train from the packed folder within a memory limit."""
+"""
+Data larger than memory
+=======================
+
+Pack a file once, then train from the packed folder within a limit on memory.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,15 @@
-"""Cut a picture into what is in it: a pixel is a node, and neighbours that look alike hold together.
+"""
+Cut a picture into what is in it
+================================
 
-Run it with ``python examples/segmentation.py [ROWS] [PICTURE.png]``: it draws three discs on a noisy ground, marks
-a few pixels of each, cuts the graph of all pixels into four parts, says how many are right, and writes a picture of it:
-with the marks, as cut by colour alone, and as cut here.
+A pixel is a node of a graph, and neighbours that look alike hold together. The script draws three discs on a noisy
+ground, marks a few pixels of each, cuts the graph of all pixels into four parts, and says how many are right.
+
+.. code-block:: console
+
+   $ python examples/segmentation.py [ROWS] [PICTURE.png] [--draw]
+
+PICTURE.png shows the marks, the parts by colour alone, and the parts of the cut. So does ``--draw``, on the screen.
 """
 
 from __future__ import annotations
@@ -41,7 +48,7 @@ def marked(truth: np.ndarray, each: int = 12) -> dict[int, int]:
     }
 
 
-def main(rows: int = 120, picture: Path | None = None) -> float:
+def main(rows: int = 120, picture: Path | None = None, draw: bool = False) -> float:
     """Cut it; return the share of pixels that are right."""
     image, truth = drawn(rows)
     seeds = marked(truth)
@@ -52,14 +59,28 @@ def main(rows: int = 120, picture: Path | None = None) -> float:
     found = run.model.parts.reshape(rows, rows)
     right, alone = (float(np.mean(parts == truth)) for parts in (found, costs.argmin(axis=1).reshape(rows, rows)))
     print(f"{right:.1%} of the pixels are right, {alone:.1%} by their colour alone, in {run.seconds:.1f} s")
+    with_marks, pixels = image.copy(), list(seeds)
+    with_marks.reshape(-1, 3)[pixels] = 1.0
+    panels = [with_marks, COLOURS[costs.argmin(axis=1).reshape(rows, rows)], COLOURS[found]]
     if picture is not None:
-        with_marks, pixels = image.copy(), list(seeds)
-        with_marks.reshape(-1, 3)[pixels] = 1.0
-        draw([with_marks, COLOURS[costs.argmin(axis=1).reshape(rows, rows)], COLOURS[found]], picture)
+        write(panels, picture)
+    if draw:
+        show(panels)
     return right
 
 
-def draw(panels: list[np.ndarray], path: Path, enlarged: int = 3) -> None:
+def show(panels: list[np.ndarray]) -> None:
+    """Draw pictures side by side, on the screen."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
+    for each, panel, title in zip(axes, panels, ("with marks", "by colour alone", "by the cut"), strict=True):
+        each.imshow(panel)
+        each.set(title=title, xticks=[], yticks=[])
+    plt.show()
+
+
+def write(panels: list[np.ndarray], path: Path, enlarged: int = 3) -> None:
     """Write pictures side by side, as a PNG file."""
     gap = np.ones((len(panels[0]), 4, 3))
     row = np.concatenate([part for panel in panels for part in (gap, panel)][1:], axis=1)
@@ -75,5 +96,6 @@ def draw(panels: list[np.ndarray], path: Path, enlarged: int = 3) -> None:
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    main(int(arguments[0]) if arguments else 120, Path(arguments[1]) if len(arguments) > 1 else None)
+    words = [word for word in sys.argv[1:] if word != "--draw"]
+    file = Path(words[1]) if len(words) > 1 else None
+    main(int(words[0]) if words else 120, file, draw="--draw" in sys.argv)

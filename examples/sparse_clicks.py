@@ -1,4 +1,14 @@
-"""A perceptron on generated clicks, 100,000 features wide: python examples/sparse_clicks.py [ROWS] [WORKERS]."""
+"""
+A perceptron on sparse clicks
+=============================
+
+Generated clicks have 100,000 features, of which a row has a few. A perceptron updates the embeddings of those during
+the backward pass.
+
+.. code-block:: console
+
+   $ python examples/sparse_clicks.py [ROWS] [WORKERS]
+"""
 
 import sys
 import tempfile

@@ -1,6 +1,13 @@
-"""One of four workers is ten times as slow as the others: some strategies wait for it, some do not.
+"""
+One slow worker: who waits for it?
+==================================
 
-Everything is computed as it would be; only time is simulated. ``python examples/staleness.py [ROWS]``
+One of four workers is ten times as slow as the others. Some strategies wait for it, some do not. Everything is
+computed as it would be, and only time is simulated.
+
+.. code-block:: console
+
+   $ python examples/staleness.py [ROWS] [EPOCHS] [--draw]
 """
 
 from __future__ import annotations
@@ -83,5 +90,25 @@ def staleness(runs: dict[str, hogwild.Run]) -> Table:
     return table
 
 
+def draw(runs: list[hogwild.Run]) -> None:
+    """Draw the objective over simulated seconds, and how often which staleness occurred."""
+    import matplotlib.pyplot as plt
+
+    _, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for run, name, style in zip(runs, ("asynchronous", "staleness=3", "synchronous"), ("o-", "s-", "^-"), strict=True):
+        left.plot(
+            [each["seconds"] for each in run.history], [each["objective"] for each in run.history], style, label=name
+        )
+        counts = run.staleness["histogram"]
+        right.plot([int(stale) for stale in counts], [*counts.values()], style, label=name, markersize=3)
+    left.set(xlabel="simulated seconds", ylabel="objective")
+    right.set(xlabel="staleness of a change", ylabel="number of changes", yscale="log")
+    left.legend()
+    plt.show()
+
+
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:]))
+    words = sys.argv[1:]
+    runs = main(*(int(word) for word in words if word != "--draw"))
+    if "--draw" in words:
+        draw(runs)

@@ -1,6 +1,9 @@
-"""Text classification with scikit-learn's tools: hashed words, a pipeline, batches that never meet in memory.
+"""
+Text in a scikit-learn pipeline
+===============================
 
-The texts are made up: each is about a sport or about the stars, with words of both in between.
+Hashed words, a pipeline, and batches that are never in memory together. The texts are made up: each is about a sport
+or about the stars, with words of both in between.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Trace:
 
 
 def trace(surface: Surface, at: Vector, probes: int = 64, seed: int = 0) -> Trace:
-    """Estimate the trace of the Hessian by ``z . H z`` for vectors z of random signs.
+    """Estimate the trace of the Hessian by ``z' H z`` for vectors z of random signs.
 
     The estimate is exact for a diagonal Hessian. Each probe costs one product with the Hessian.
 

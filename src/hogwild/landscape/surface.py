@@ -83,7 +83,7 @@ def checked(surface: Surface, at: ArrayLike, name: str = "at") -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """Quadratic form ``x . matrix x / 2`` of a symmetric matrix, its Hessian: a bowl, a trough or a saddle around zero.
+    """Quadratic form ``x' matrix x / 2`` of a symmetric matrix, its Hessian: a bowl, a trough or a saddle around zero.
 
     The whole vector is one block, and every unit is 1.
 

@@ -217,7 +217,7 @@ class FactorisationProblem(RowProblem):
         return -(-self.rank // self.vector) * self.vector
 
     def encoded(self, data: Dataset) -> Dataset:
-        """Return other data of the same kind, with labels encoded like those of :attr:`data`.
+        """Return other data of the same kind, with labels encoded like those of ``data``.
 
         Raises
         ------

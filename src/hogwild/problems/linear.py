@@ -200,7 +200,7 @@ class Linear(RowProblem):
         return self.labels.outputs
 
     def encoded(self, data: Dataset) -> Dataset:
-        """Return other data of the same kind, with labels encoded like those of :attr:`data`.
+        """Return other data of the same kind, with labels encoded like those of ``data``.
 
         Raises
         ------

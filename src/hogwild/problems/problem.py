@@ -167,7 +167,7 @@ class RowProblem(Problem):
 
     @property
     def training(self) -> Dataset:
-        """The terms, in epochs that draw them as :attr:`sampling` says, and with the weights that this takes."""
+        """The terms, in epochs that draw them as ``sampling`` says, and with the weights that this takes."""
         return self.sampling.rows(self.data)
 
     def describe_sampling(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class RowProblem(Problem):
 
     @abstractmethod
     def encoded(self, data: Dataset) -> Dataset:
-        """Return other data of the same kind, with labels encoded like those of :attr:`data`."""
+        """Return other data of the same kind, with labels encoded like those of ``data``."""
 
     @abstractmethod
     def sample(self, rows: int, seed: int, narrow: bool = False) -> RowProblem:

@@ -35,7 +35,7 @@ class ColumnRoles:
     Parameters
     ----------
     numeric : tuple of str, default ()
-        Columns of numbers. Their transformations are ``none``, ``log`` (of 1 + |x|, with the sign of x), ``standard``
+        Columns of numbers. Their transformations are ``none``, ``log`` (of ``1 + |x|``, with the sign of x), ``standard``
         (mean 0 and variance 1, the default), ``quantile:N`` (N bins with about as many rows each, as categories) and
         ``log-bins`` (bins of logarithmic width, as categories).
     categorical : tuple of str, default ()
