@@ -112,6 +112,7 @@ coverage: $(TEST)
 # The site, in build/site: the last figures are put into pages, examples are run, warnings are errors, links are followed.
 docs: $(DOCS)
 	$(BIN)/python -m benchmarks.show
+	$(BIN)/python tools/pictures
 	$(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs build/site
 	$(BIN)/python tools/links build/site
 

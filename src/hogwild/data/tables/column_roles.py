@@ -35,9 +35,9 @@ class ColumnRoles:
     Parameters
     ----------
     numeric : tuple of str, default ()
-        Columns of numbers. Their transformations are ``none``, ``log`` (of ``1 + |x|``, with the sign of x), ``standard``
-        (mean 0 and variance 1, the default), ``quantile:N`` (N bins with about as many rows each, as categories) and
-        ``log-bins`` (bins of logarithmic width, as categories).
+        Columns of numbers. Their transformations are ``none``, ``log`` (of ``1 + |x|``, with the sign of x),
+        ``standard`` (mean 0 and variance 1, the default), ``quantile:N`` (N bins with about as many rows each, as
+        categories) and ``log-bins`` (bins of logarithmic width, as categories).
     categorical : tuple of str, default ()
         Columns of categories: ``hash`` (the default), ``dictionary`` (each value of the training data has a column of
         its own, which the model keeps) or ``list:SEPARATOR`` (several categories in one cell).
