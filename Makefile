@@ -113,7 +113,8 @@ coverage: $(TEST)
 docs: $(DOCS)
 	$(BIN)/python -m benchmarks.show
 	$(BIN)/python tools/pictures
-	$(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs build/site
+	rm -rf build/site docs/reference/generated docs/reference/commands docs/benchmarks/tables
+	$(BIN)/python -m sphinx -b html -j 2 -E -W --keep-going -q -d build/site-pages docs build/site
 	$(BIN)/python tools/links build/site
 
 # Figures, written to benchmarks/results; NAMES="peers scaling" runs only those.
