@@ -173,7 +173,7 @@ def ball(
     seed : int, default 0
         Seed of the points. With the same seed two solutions are compared on the same moves.
     units : {"equal", "standardised", "filters"} or array, default "equal"
-        Length of one unit along each coordinate, see :func:`lengths`. The ball, and the norm of the gradient, are those
+        Length of one unit along each coordinate, see ``lengths``. The ball, and the norm of the gradient, are those
         in coordinates divided by their units.
 
     Returns
@@ -291,7 +291,7 @@ def sensitivity(
 ) -> Sensitivity:  # fmt: skip
     """Measure the changes of loss and gradient norm when one coordinate at a time moves ``radius`` units up and down.
 
-    Units make coordinates comparable; they are "standardised" unless the caller gives others, see :func:`lengths`. The
+    Units make coordinates comparable; they are "standardised" unless the caller gives others, see ``lengths``. The
     unit of a weight of a ``Linear`` is one over the standard deviation of its feature. Such a move equals a move of
     ``radius`` after all features are scaled to a deviation of 1: scores change by ``radius`` times the scaled feature.
     The unit of an intercept, and of a feature without variance, is 1. The unit of a parameter of a ``Module`` is the

@@ -91,7 +91,7 @@ def minimise(
         instrumented updates of rows or of a ``Module`` have no replicas, and take several times as long.
     folder : path, optional
         Folder for the record of the run ("run.json"), its events ("events.jsonl") and its model, which
-        :meth:`Run.load <hogwild.run.Run.load>` and ``hogwild report`` read.
+        ``Run.load`` and ``hogwild report`` read.
     every : int or str, optional
         Interval of records between those of epochs: a number of updates such as 1000 (samples of a ``Module``), or of
         seconds such as "0.5s". A record is made at the first opportunity after it, between two chunks or messages. The
