@@ -131,7 +131,7 @@ dist: $(CORE)
 # The wheel in empty environments: each Python that can be had with each extra, then the oldest versions of dependencies.
 # PYTHONS="3.12" EXTRAS="core onnx" tries only those.
 PYTHONS ?= 3.11 3.12 3.13
-EXTRAS ?= core parquet zstd tensorboard torch ray cluster cuda onnx lab
+EXTRAS ?= core parquet zstd remote tensorboard torch ray cluster cuda onnx lab
 dist-test: dist
 	$(BIN)/python tools/try_dist dist --python $(PYTHONS) --extra $(EXTRAS)
 	$(BIN)/python tools/try_dist dist --extra $(EXTRAS) --lowest
