@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import hogwild
 from hogwild.cli import main
@@ -233,6 +236,40 @@ def test_stores_and_patterns(memory: fsspec.AbstractFileSystem, tmp_path: Path) 
     memory.pipe("/data/r.csv", b"user,item,rating\nann,7,5\n")
     ratings = open_ratings("memory://data/r.csv")
     assert ratings.n_users == 1
+
+
+class Listed(MemoryFileSystem):
+    """A store that answers from an old list of its files until that is forgotten, as those of object stores do."""
+
+    protocol = "listed"
+    sizes: ClassVar[dict[str, int]] = {}
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("listed://").lstrip("/")
+
+    def info(self, path: str, **options: object) -> dict[str, object]:
+        found = super().info(path)
+        return {**found, "size": self.sizes.setdefault(path, found["size"]), "created": None}
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.sizes.clear()
+
+
+def test_a_store_with_lists_of_files(memory: fsspec.AbstractFileSystem) -> None:
+    fsspec.register_implementation("listed", Listed, clobber=True)
+    assert hogwild.data.open("listed://data/a.svm").n_rows == 200
+    memory.pipe("/data/a.svm", ROWS)
+    assert hogwild.data.open("listed://data/a.svm").n_rows == 400
+
+
+def test_what_a_backend_logs_is_not_shown(server: Server) -> None:
+    """Python prints what no handler takes, and a command has one for that while it fetches."""
+    handlers: list[type[logging.Handler]] = []
+    server.misbehave = lambda request, content: handlers.extend(type(each) for each in logging.getLogger().handlers)
+    assert main(["inspect", f"{server.url}/a.svm"]) == 1
+    assert logging.NullHandler in handlers
+    assert logging.NullHandler not in {type(each) for each in logging.getLogger().handlers}
 
 
 def test_an_address_of_a_local_file(tmp_path: Path) -> None:

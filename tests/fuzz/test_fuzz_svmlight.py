@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import svmlight_reference
+from backports import zstd
 from damage import TIMES, damage
 
 from hogwild.data.csr import CSRRows
@@ -77,7 +78,12 @@ def test_undamaged_text_is_accepted(tmp_path: Path) -> None:
         assert check(path, svmlight_reference.parse(text), ReadOptions())
 
 
-@pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2")])
+def zstd_compress(text: bytes) -> bytes:
+    """Compress with a checksum, as the tool of Zstandard does: without one, damage may go unnoticed."""
+    return zstd.compress(text, options={zstd.CompressionParameter.checksum_flag: True})
+
+
+@pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, ".gz"), (bz2.compress, ".bz2"), (zstd_compress, ".zst")])
 def test_damaged_archives_never_give_other_rows(tmp_path: Path, pack, ending: str) -> None:
     rng = random.Random(5)
     text = b"".join(sample(rng).rstrip() + b"\n" for _ in range(20))

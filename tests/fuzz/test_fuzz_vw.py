@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from backports import zstd
 from damage import TIMES, damage
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,7 +80,11 @@ def test_damaged_text_is_refused_or_still_valid(tmp_path: Path, seed: int) -> No
 
 @pytest.mark.parametrize("seed", range(TIMES // 2))
 def test_a_damaged_archive_is_refused_or_still_valid(tmp_path: Path, seed: int) -> None:
-    pack, unpack, ending = ((gzip.compress, gzip.decompress, "gz"), (bz2.compress, bz2.decompress, "bz2"))[seed % 2]
+    pack, unpack, ending = (
+        (gzip.compress, gzip.decompress, "gz"),
+        (bz2.compress, bz2.decompress, "bz2"),
+        (zstd.compress, zstd.decompress, "zst"),
+    )[seed % 3]
     path, data = tmp_path / f"damaged.vw.{ending}", damage(pack(GOOD * 20), random.Random(seed))
     path.write_bytes(data)
     found = reading_or_refusal(path)

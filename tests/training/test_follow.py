@@ -127,6 +127,8 @@ def test_what_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a.svm").write_bytes(gzip.compress(TEXT))
     with pytest.raises(DataError, match="compressed file cannot be followed"):
         FollowedLines(str(tmp_path / "a.svm"))
+    with pytest.raises(ParameterError, match="Remote files cannot be followed"):
+        FollowedLines("https://example.org/a.svm")
     with pytest.raises(DataError, match="no such file"):
         FollowedLines(str(tmp_path / "b.svm"))
     with pytest.raises(DataError, match="this is a folder"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,6 +24,10 @@ def downloads_shown(screen: Output, bar: Progress | None = None) -> Iterator[Non
     tasks: dict[str, TaskID] = {}
     next_line = time.monotonic() + FIRST_LINE_SECONDS
     with ExitStack() as closing:
+        # Backends log what they raise, too; the error of the command is one line.
+        silence = logging.NullHandler()
+        logging.getLogger().addHandler(silence)
+        closing.callback(logging.getLogger().removeHandler, silence)
 
         def show(name: str, done: int, total: int | None) -> None:
             nonlocal bar, next_line

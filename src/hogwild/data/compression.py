@@ -207,6 +207,13 @@ def _gzip_packed(file: BinaryIO) -> Any:
     return gzip.GzipFile("", "wb", compresslevel=3, fileobj=file, mtime=0)
 
 
+def _zstd_packed(file: BinaryIO) -> Any:
+    """Return a file with a checksum, as the tool of Zstandard writes it: without one, damage may go unnoticed."""
+    zstd = _zstd()
+    key = zstd.CompressionParameter
+    return zstd.ZstdFile(file, "wb", options={key.compression_level: 3, key.checksum_flag: 1})
+
+
 COMPRESSIONS = (
     Compression("gzip", ".gz", re.compile(rb"\x1f\x8b"), _gunzipped, _gzip_packed),
     Compression(
@@ -215,7 +222,7 @@ COMPRESSIONS = (
     # A frame, or a frame to skip, with which the parallel tools begin.
     Compression(
         "Zstandard", ".zst", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), _zstd_unpacked,
-        lambda file: _zstd().ZstdFile(file, "wb", level=3),
+        _zstd_packed,
     ),
 )  # fmt: skip
 ENDINGS = tuple(each.ending for each in COMPRESSIONS)

@@ -17,9 +17,10 @@ import numpy as np
 
 from hogwild.data.compression import compression_of
 from hogwild.data.readers.line_segments import Segment
+from hogwild.data.remote import is_remote
 from hogwild.data.streams import STDIN, opened
 from hogwild.data.text_limits import TextLimits
-from hogwild.errors import DataError
+from hogwild.errors import DataError, ParameterError
 
 _BLOCK = 1 << 22  # Most bytes of a segment, unless one line is longer.
 _TAIL = 256  # Bytes before the position that tell whether the file is still the same.
@@ -53,9 +54,13 @@ class FollowedLines:
     ------
     DataError
         If the file cannot be read, is compressed, or is not the one that ``start`` belongs to.
+    ParameterError
+        If the file is a remote one.
     """
 
     def __init__(self, source: str, start: FilePosition | None = None, limits: TextLimits | None = None) -> None:
+        if is_remote(source):
+            raise ParameterError("Remote files cannot be followed, because they do not grow: leave out --follow.")
         self.name = "standard input" if source == STDIN else source
         self.path = Path(self.name)
         self.position = start or FilePosition()

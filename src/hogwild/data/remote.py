@@ -139,6 +139,7 @@ def remote_files(address: str) -> list[RemoteFile]:
     """
     shown = without_secrets(address)
     system, path = _file_system(address, shown)
+    system.invalidate_cache()  # Stores keep lists of files, which may be old.
     if "*" not in path:
         return [_found(system, path, shown)]
     paths = sorted(_asked(lambda: system.glob(path), shown))
