@@ -82,7 +82,7 @@ fuzz: $(TEST)
 # 1,000 mutated files per reader and kind of model, 200 pairs of options per command; and what full disks, changed files, special files, small memory and signals at MOMENTS random moments may not do.
 MOMENTS ?= 50
 hostile: $(TEST)
-	HOGWILD_HOSTILE=$(MOMENTS) $(BIN)/pytest -q $(LONG) tests/hostile
+	HOGWILD_HOSTILE=$(MOMENTS) $(BIN)/pytest -q -n 3 --dist worksteal $(LONG) tests/hostile
 
 # On a GPU, without the simulator: agreement with one thread, and faults.
 gpu: $(TEST)

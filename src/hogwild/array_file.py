@@ -39,12 +39,14 @@ def save(path: str | Path, arrays: Arrays, record: Mapping[str, Any]) -> None:
 
 def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays and the record of a file; raise ``error`` if the file is missing or damaged."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as decode
 
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
+        # The file is read, not mapped: another program may cut it.
+        content = Path(path).read_bytes()
+        metadata = _metadata(content)
+        arrays = decode(content)
         record = json.loads(metadata[RECORD])
         intact = int(metadata["crc32"]) == _checksum(arrays, metadata[RECORD])
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
@@ -54,6 +56,13 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
     if not intact or not isinstance(record, dict):
         raise error(f"{path}: the file is damaged: its checksum does not match. Use another copy of it.")
     return arrays, record
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """Return the entry of the header, which safetensors checks but does not return."""
+    length = int.from_bytes(content[:8], "little")
+    found: dict[str, str] = json.loads(content[8 : 8 + length])["__metadata__"]
+    return found
 
 
 def _checksum(arrays: Arrays, record: str) -> int:

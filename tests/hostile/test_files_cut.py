@@ -1,6 +1,6 @@
 """Files that are cut short at random moments while a command reads them: one line names the file, or nothing happened.
 
-``HOGWILD_HOSTILE`` is the number of moments per command; ``HOGWILD_SEED`` repeats them.
+``HOGWILD_HOSTILE`` is five times the number of moments per command and format; ``HOGWILD_SEED`` repeats them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from commands import ended, leftovers, run, start
 
-MOMENTS = int(os.environ.get("HOGWILD_HOSTILE", "2"))
+MOMENTS = max(2, int(os.environ.get("HOGWILD_HOSTILE", "2")) // 5)
 SEED = int(os.environ.get("HOGWILD_SEED", str(random.SystemRandom().randrange(10**6))))
 SECONDS = 2.0  # in which a file is cut
 ARRAYS = ("indices.u32", "values.f32", "labels.f64", "indptr.i64", "frequencies.i64", "meta.json", "checksums.u32")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hogwild.cli import _load, main
+from hogwild.cli import load, main
 
 PAIRS = int(os.environ.get("HOGWILD_PAIRS", "200"))
-COMMANDS = ("train", "predict", "inspect", "pack", "generate", "compare", "report")
+COMMANDS = ("train", "predict", "inspect", "pack", "generate", "compare", "report", "doctor", "lab")
 # Options that start a cluster, take a terminal, end without work or ask for any time.
 LEFT_OUT = ("--watch", "--help", "--debug", "--address", "--within", "--serve", "--open")
 TEXTS = (
@@ -23,7 +23,7 @@ TEXTS = (
 
 
 def options(command: str) -> list[Any]:
-    return [each for each in _load(command).params if each.opts[0].startswith("--") and each.opts[0] not in LEFT_OUT]
+    return [each for each in load(command).params if each.opts[0].startswith("--") and each.opts[0] not in LEFT_OUT]
 
 
 def words(option: Any, rng: random.Random, folder: Path) -> list[str]:
@@ -64,6 +64,8 @@ def test_pairs_of_options(
         "generate": ["classification", "made.svm", "--rows", "30", "--overwrite"],
         "compare": ["a.svm", "--epochs", "1"],
         "report": ["folder"],
+        "doctor": [],
+        "lab": ["sparsity", "--quick"],
     }[command]
     known = options(command)
     ended: dict[int, int] = {}

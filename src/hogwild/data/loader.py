@@ -61,6 +61,9 @@ def _next(waiting: deque[tuple[Given, Future[Made]]]) -> tuple[Given, Made]:
 
 
 _PIECE_BYTES = 2**26  # Bytes of memory of a piece.
+_LEAST_PIECE_BYTES = 2**20
+_LEAST_ROOM = 160 * 2**20  # Bytes that libraries, compiled functions and the smallest data take.
+_PIECES_OF_ROOM = 24  # Where memory is short, a piece takes one of these parts of it, because each thread has several.
 _SEED = 0  # Loading a file is deterministic, because this seed is fixed. Epochs have seeds of their own.
 
 
@@ -75,12 +78,15 @@ def load(
     memory.
     """
     room = available_bytes() if limit is None else limit
+    if limit is None and room < _LEAST_ROOM:
+        what = f"{format_size(room)} of memory are left, and to read and train takes {format_size(_LEAST_ROOM)} or more"
+        raise DataError(what, path=sources[0], remedy="Give this process more memory.")
     if reader.fielded and reading.table is None:
         reading = replace(reading, table=FieldVocabulary())
     reading = reader.fitted(sources, reading)
     builder = SchemaBuilder(reader, reading)
     pieces, held = [], 0
-    for piece in builder.pieces(sources, _PIECE_BYTES):
+    for piece in builder.pieces(sources, max(_LEAST_PIECE_BYTES, min(_PIECE_BYTES, room // _PIECES_OF_ROOM))):
         pieces.append(piece)
         held += bytes_of(piece)
         if 2 * held > room:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hogwild.errors import DataError, ParameterError
+from hogwild.errors import DataError, HogwildError, ParameterError
 from hogwild.lab.experiment import Experiment, Point, Results, about
 from hogwild.lab.experiments import NAMES, named
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Report, Section, Series, Table
@@ -156,13 +156,24 @@ def section_of(
 
 
 def section_of_file(path: Path) -> Section:
-    """Make a section from a file: the trials of an experiment, or the events of a run."""
+    """Make a section from a file: the trials of an experiment, or the events of a run.
+
+    Raises
+    ------
+    DataError
+        If the file is none of these, or lacks something.
+    """
     head = head_of(path)
-    if "experiment" in head:
-        experiment = _known(str(head["experiment"]))
-        return section_of(experiment, recorded(path), bool(head.get("quick")), head.get("settings"))
-    if "event" in head:
-        return section_of_log(path)
+    try:
+        if "experiment" in head:
+            experiment = _known(str(head["experiment"]))
+            return section_of(experiment, recorded(path), bool(head.get("quick")), head.get("settings"))
+        if "event" in head:
+            return section_of_log(path)
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, HogwildError):
+            raise
+        raise DataError(f"{path}: the record is damaged ({type(error).__name__}: {error}).") from None
     raise DataError(f"{path}: this is neither a record of an experiment nor a log of a run ('hogwild train --log').")
 
 

@@ -228,8 +228,15 @@ class Checkpoints:
                 self._intact[path.name] = False
         return self._intact[path.name]
 
-    def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+    def load(
+        self, check: Callable[[Mapping[str, Any]], None] = lambda record: None
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         """Return the latest intact checkpoint.
+
+        Parameters
+        ----------
+        check : callable, optional
+            Function of the record that raises ValueError if it is damaged.
 
         Returns
         -------
@@ -241,7 +248,16 @@ class Checkpoints:
         CheckpointError
             If there are checkpoints, and none of them can be read.
         """
-        return self.first_whole((LATEST, PREVIOUS), _read)
+
+        def read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+            arrays, record = _read(path)
+            try:
+                check(record)
+            except ValueError as reason:
+                raise CheckpointError(f"{path}: the checkpoint is damaged: {reason}.") from None
+            return arrays, record
+
+        return self.first_whole((LATEST, PREVIOUS), read)
 
     def first_whole(self, names: Iterable[str], read: Callable[[Path], T]) -> T | None:
         """Return the content of the first of several files that exists and can be read.

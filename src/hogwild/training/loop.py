@@ -527,7 +527,7 @@ class TrainingLoop:
             self.stop_reason = self._reason_to_stop() if self.history else ""
             if self._out_of_time(self.position.seconds):
                 self.stop_reason = self.stop_reason or "seconds"
-        except (KeyError, TypeError, ValueError) as reason:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
         self.event_log.emit("resumed", epoch=self.position.epoch, chunk=self.position.chunk)
 

@@ -19,6 +19,7 @@ from hogwild.schedules import with_step, with_total
 from hogwild.signals import deferred_interrupts
 from hogwild.stopping import Budget, DivergenceGuard, RecordInterval
 from hogwild.strategies.strategy import Strategy
+from hogwild.training.checkpoint_record import check_record
 from hogwild.training.job import (
     Job,
     held_out_for,
@@ -59,7 +60,7 @@ def run(job: Job) -> Run:
         **({"delayed": True} if job.runtime.delays_workers else {}),
         **({} if every.updates is None else {"every": every.updates}),
     })  # fmt: skip
-    found = checkpoints.load() if checkpoints is not None and options.resume else None
+    found = checkpoints.load(check_record) if checkpoints is not None and options.resume else None
     schedule = with_step(schedule, found[1]["step"]) if found is not None and found[1].get("step") else schedule
     schedule = resolve_schedule(problem, schedule)
     event_log.emit(

@@ -13,7 +13,7 @@ from hogwild.data.shuffle import gather
 from hogwild.data.statistics import count_features
 from hogwild.errors import ParameterError
 from hogwild.files import format_size
-from hogwild.machine import resident_bytes
+from hogwild.machine import available_bytes, resident_bytes
 
 _ROOM = 2**30  # Bytes of working memory beyond the present resident memory, if the caller gives no limit.
 _LEAST = 32 * 2**20  # Smallest working memory in bytes.
@@ -24,8 +24,11 @@ _WARM_UP = 2**16  # Bytes of the first piece, which is read to compile all funct
 
 
 def memory_limit(memory: int | None) -> int:
-    """Return the limit of a process: the one that was asked for, or 1 GiB more than its present memory."""
-    return resident_bytes() + _ROOM if memory is None else memory
+    """Return the limit of a process: the one that was asked for, or 1 GiB more than its present memory.
+
+    Where less is available, as in a small container, it is that.
+    """
+    return resident_bytes() + min(_ROOM, available_bytes()) if memory is None else memory
 
 
 def working_memory(memory: int, besides: int = 0) -> int:
