@@ -32,7 +32,7 @@ def count(text: str) -> int:
     return int(number)
 
 
-RECORDS = "sparse-records"
+RECORDS, CRITEO = "sparse-records", "criteo"
 
 
 def _count(help: str) -> OptionInfo:
@@ -45,8 +45,8 @@ def generate(
         str,
         typer.Argument(
             metavar="KIND",
-            help="classification, regression, multiclass, rcv1 (text), clicks, dense, interactions, ratings or "
-            "sparse-records.",
+            help="classification, regression, multiclass, rcv1 (text), clicks, dense, interactions, ratings, "
+            "sparse-records or criteo.",
         ),
     ],
     out: Annotated[
@@ -106,6 +106,9 @@ def generate(
     from hogwild.files import format_size
 
     chosen = {name: value for name, value in given.items() if value is not None}
+    if kind == CRITEO:
+        _write_criteo(output, out, chosen, seed, weights, overwrite)
+        return
     if kind == RECORDS:
         _write_records(output, out, chosen, seed, weights, overwrite)
         return
@@ -129,6 +132,31 @@ def generate(
             "seconds": round(seconds, 3),
         }
     )
+
+
+def _write_criteo(
+    output: Output, out: Path, chosen: dict[str, Any], seed: int, weights: Path | None, overwrite: bool
+) -> None:
+    """Write lines of Criteo's format while they are drawn."""
+    from hogwild.data.generate.criteo import Criteo
+    from hogwild.errors import ParameterError
+    from hogwild.files import format_size
+
+    for name in [*chosen, *(["weights"] if weights is not None else [])]:
+        if name not in ("rows", "noise"):
+            raise ParameterError(f"There is no '{name}' for the kind '{CRITEO}'. It takes noise, rows and seed.")
+    started, made = time.perf_counter(), Criteo(**chosen, seed=seed)
+    with output.progress() as bar:
+        task = bar.add_task(f"Writing {out.name}", total=made.rows)
+        made.write(out, lambda done: bar.update(task, completed=done), overwrite=overwrite)
+    seconds, size = time.perf_counter() - started, out.stat().st_size
+    output.show(f"{made.rows:,} rows of 39 columns in {out} ({format_size(size)}, {seconds:.1f} s)")
+    output.result(
+        {
+            "kind": CRITEO, "out": out, "rows": made.rows, "features": 39, "bytes": size, "seed": seed,
+            "seconds": round(seconds, 3),
+        }
+    )  # fmt: skip
 
 
 def _write_records(

@@ -14,6 +14,7 @@ from hogwild.registry import lookup
 
 _AMBIGUOUS = (".txt", ".dat", ".data")  # File name endings that any text format may have.
 SNIFFED = 2**20  # Bytes at the start of a file in which the first line is looked for; a block of bzip2 is as long.
+_CRITEO_TABS = 39  # Tabs of a line of Criteo's format, which starts with a click or none.
 _FIELDED = re.compile(rb"\d:\d+:")  # Pattern of ``field:feature:value``, which tells libffm text from svmlight text.
 
 
@@ -79,6 +80,8 @@ def format_of(first: bytes) -> str:
         return "parquet"
     if first.startswith(b"PK"):
         return "npz"
+    if _is_criteo(first):
+        return "criteo"
     line = first_line(first)
     if b":" not in line and (b"," in line or b"\t" in line):
         return "csv"
@@ -91,6 +94,12 @@ def tells_format(first: bytes) -> bool:
         return True
     lines = first_unpacked(first, SNIFFED).split(b"\n")[:-1]
     return any(line.strip() and not line.strip().startswith(b"#") for line in lines)
+
+
+def _is_criteo(first: bytes) -> bool:
+    """Return whether the first line has the columns of Criteo's format, of which the last may be empty."""
+    line = first_unpacked(first, SNIFFED).partition(b"\n")[0]
+    return line.count(b"\t") == _CRITEO_TABS and line[:2] in (b"0\t", b"1\t")
 
 
 def first_line(first: bytes) -> bytes:

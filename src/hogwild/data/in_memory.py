@@ -77,6 +77,8 @@ class InMemoryDataset(Dataset):
         Columns by which the rows are numbered, where they have few of very many.
     encoding : TableEncoding, optional
         How columns of a table became features, where the rows come from a table.
+    copied : bool, default True
+        Whether there may be a copy of the rows in the order of the epochs. False where they take most of the memory.
 
     Examples
     --------
@@ -105,8 +107,9 @@ class InMemoryDataset(Dataset):
         table: FieldVocabulary | None = None,
         columns: PresentColumns | None = None,
         encoding: TableEncoding | None = None,
+        copied: bool = True,
     ) -> None:
-        self.encoding = encoding
+        self.encoding, self._copied = encoding, copied
         self.rows, self.shuffled, self.ids, self.order, self.columns = rows, shuffled, ids, order, columns
         self.name, self.base, self.table = name, base, table
         self.n_rows = len(rows) if ids is None else len(ids)
@@ -233,7 +236,7 @@ class InMemoryDataset(Dataset):
 
     def _is_worth_copying(self, epochs: float) -> bool:
         useful = not self.shuffled and self._in_blocks and epochs >= _REPAID
-        return useful and _SHARE * self._size <= available_bytes()
+        return useful and self._copied and _SHARE * self._size <= available_bytes()
 
     @property
     def _in_blocks(self) -> bool:
@@ -278,7 +281,13 @@ class InMemoryDataset(Dataset):
         The rows of the copy are in the order in which the epochs of this seed visit them.
         """
         copied = self.laid_out(seed, epochs, numbers)
-        if copied is None and self.shuffled and self._in_blocks and _SHARE * self._size <= available_bytes():
+        if (
+            copied is None
+            and self._copied
+            and self.shuffled
+            and self._in_blocks
+            and _SHARE * self._size <= available_bytes()
+        ):
             before = self.rows.indices
             indices = np.empty_like(before)
             in_slices(len(indices), lambda part: np.take(numbers, before[part], out=indices[part], mode="clip"))
@@ -307,7 +316,7 @@ class InMemoryDataset(Dataset):
         return InMemoryDataset(
             rows, shuffled=self.shuffled, name=self.name, base=self.base, ids=ids, order=self.order,
             chunk=self._requested_chunk, table=self.table, columns=self.columns if columns is None else columns,
-            encoding=self.encoding,
+            encoding=self.encoding, copied=self._copied,
         )  # fmt: skip
 
 

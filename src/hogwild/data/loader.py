@@ -13,6 +13,7 @@ import numpy as np
 
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, bytes_of
 from hogwild.data.field_vocabulary import FieldVocabulary
+from hogwild.data.growing_rows import GrowingRows
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.present_columns import mostly_absent
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder, fit_to_schema
@@ -75,7 +76,8 @@ def load(
 
     With ``shuffle=False`` the order of the files is kept. The name of the data set is by default that of the files.
     ``limit`` is the largest number of bytes that the rows may take while they are read. None means the available
-    memory.
+    memory. Rows that take more than half of it stay in the order of the files, because a shuffle needs a copy of them.
+    Epochs visit them in random order all the same.
     """
     room = available_bytes() if limit is None else limit
     if limit is None and room < _LEAST_ROOM:
@@ -83,13 +85,16 @@ def load(
         raise DataError(what, path=sources[0], remedy="Give this process more memory.")
     if reader.fielded and reading.table is None:
         reading = replace(reading, table=FieldVocabulary())
-    reading = reader.fitted(sources, reading)
+    reading = reader.fit(sources, reading)
     builder = SchemaBuilder(reader, reading)
-    pieces, held = [], 0
+    pieces, held, growing = [], 0, None
     for piece in builder.pieces(sources, max(_LEAST_PIECE_BYTES, min(_PIECE_BYTES, room // _PIECES_OF_ROOM))):
-        pieces.append(piece)
-        held += bytes_of(piece)
-        if 2 * held > room:
+        if growing is None:
+            pieces.append(piece)
+            held += bytes_of(piece)
+            if 2 * held > room:
+                growing, pieces = _without_second_copy(pieces, sources[0], room), []
+        elif not growing.add(piece):
             raise _too_large(sources[0], room)
     shape = builder.shape()
     if shape.layout == "dense" or not mostly_absent(shape.features, builder.nonzeros):
@@ -98,10 +103,27 @@ def load(
     name = name or ", ".join(path.name for path in sources)
     if reading.table is not None:
         reading.table.close()
+    table = reading.table if reader.fielded else None
+    if growing is not None:
+        return InMemoryDataset(
+            growing.finished(shape, reading), shuffled=False, name=name, base=shape.base, table=table,
+            encoding=reading.encoding, copied=False,
+        )  # fmt: skip
     return InMemoryDataset(
-        _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base,
-        table=reading.table if reader.fielded else None, encoding=reading.encoding,
+        _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base, table=table,
+        encoding=reading.encoding,
     )  # fmt: skip
+
+
+def _without_second_copy(pieces: list[CSRRows], path: Path, room: int) -> GrowingRows:
+    """Append pieces to arrays that stay in the order of the file; rows that are not shuffled need no second copy."""
+    if pieces[0].layout == "dense":
+        raise _too_large(path, room)
+    growing = GrowingRows(room)
+    while pieces:
+        if not growing.add(pieces.pop(0)):  # The memory of a piece is freed once it is appended.
+            raise _too_large(path, room)
+    return growing
 
 
 def check_width(features: int, base: int, path: Path, room: int) -> None:

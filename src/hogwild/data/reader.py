@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hogwild.data.readers.line_segments import Segment
     from hogwild.data.tables.column_roles import ColumnRoles
     from hogwild.data.tables.table_encoding import TableEncoding
-    from hogwild.data.tables.table_reader import TableFormat
 
 
 LARGEST_INDEX = 2**31 - 2  # Largest index of a column, because indices are stored in 32 bits.
@@ -85,11 +84,8 @@ class Reader:
     # Function that parses whole lines of text, for files that grow. None means that the format has no lines.
     lines: Callable[[Path, ReadOptions, Segment], CSRRows] | None = None
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
-    table: TableFormat | None = None  # Arrow batches of a format of tables, whose encoding is fitted to all files.
-
-    def fitted(self, paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
-        """Return options with the encoding of a table, fitted to the files; other formats need none."""
-        return reading if self.table is None else self.table.fitted(paths, reading)
+    # Function of all files that returns the options with the encoding of a table; other formats need none.
+    fit: Callable[[Sequence[Path], ReadOptions], ReadOptions] = lambda paths, reading: reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def pack(
     report = progress or (lambda stage, done, total: None)
     with local_files(sources) as paths:
         reader = single_reader(paths, reading, readers)
-        reading = reader.fitted(paths, reading)
+        reading = reader.fit(paths, reading)
         warm_up(paths[0], reader, reading)
         memory = memory_limit(memory)
         working_memory(memory)  # This call raises its error before any file is written.

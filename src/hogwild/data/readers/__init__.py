@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hogwild.data.reader import Reader
+from hogwild.data.readers.criteo import CRITEO
 from hogwild.data.readers.csv_table import CSV
 from hogwild.data.readers.libffm import LIBFFM
 from hogwild.data.readers.npz import NPZ
@@ -11,4 +12,4 @@ from hogwild.data.readers.svmlight import SVMLIGHT
 from hogwild.data.readers.tfrecord import TFRECORD
 from hogwild.data.readers.vw import VW
 
-READERS: tuple[Reader, ...] = (SVMLIGHT, LIBFFM, VW, PARQUET, NPZ, TFRECORD, CSV)
+READERS: tuple[Reader, ...] = (SVMLIGHT, LIBFFM, VW, PARQUET, NPZ, TFRECORD, CSV, CRITEO)

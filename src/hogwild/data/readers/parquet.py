@@ -97,7 +97,7 @@ def row_groups(path: Path) -> int:
 
 
 PARQUET_FORMAT = TableFormat(batches, by_type=True)
-PARQUET = Reader("parquet", (".parquet", ".pq"), read, divided=Divided(row_groups, read), table=PARQUET_FORMAT)
+PARQUET = Reader("parquet", (".parquet", ".pq"), read, divided=Divided(row_groups, read), fit=PARQUET_FORMAT.fitted)
 
 
 @contextmanager

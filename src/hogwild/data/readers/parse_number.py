@@ -40,7 +40,7 @@ def _byte(typing: object, at: object) -> Definition:
     return _load(8, at)
 
 
-def _eight_bytes(typing: object, at: object) -> Definition:
+def _load_eight(typing: object, at: object) -> Definition:
     return _load(64, at)
 
 
@@ -52,8 +52,8 @@ def _count_trailing_zeros(typing: object, word: types.Type) -> Definition:
 
 
 byte: Any = intrinsic(_byte)  # Function that returns the byte at an address.
-_word: Any = intrinsic(_eight_bytes)  # Function that returns the eight bytes from an address on.
-_trailing_zeros: Any = intrinsic(_count_trailing_zeros)
+eight_bytes: Any = intrinsic(_load_eight)  # Function that returns the eight bytes from an address on.
+trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 @compiled
@@ -77,14 +77,14 @@ def digits(at: np.uint64, stop: np.uint64, before: np.uint64) -> tuple[Any, Any]
     (12345, 5)
     """
     while at + _EIGHT <= stop:
-        word = _word(at) ^ _ZEROS
+        word = eight_bytes(at) ^ _ZEROS
         # A carry changes only bytes after the first byte that is not a digit, and only that first byte matters.
         others = ((word + _TO_HIGH_BIT) | word) & _HIGH_BITS
         if others == 0:
             before = before * _TENS[8] + _decimal_value(word)
             at += _EIGHT
             continue
-        bits = _trailing_zeros(others) & np.uint64(56)
+        bits = trailing_zeros(others) & np.uint64(56)
         if bits == 0:
             return before, at
         length = bits >> np.uint64(3)

@@ -71,6 +71,8 @@ class TableEncoder:
         indptr, indices, values = joined(parts, batch.num_rows)
         merge_duplicates(indptr, indices, values)
         stop = int(indptr[-1])
+        if self.encoding.binary:
+            values[:stop] = 1
         rows = CSRRows(indptr, indices[:stop], values[:stop], labels, weights, self.encoding.features, "sparse")
         self._check_sums(rows, first_row)
         return rows

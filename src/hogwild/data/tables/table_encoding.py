@@ -66,6 +66,7 @@ class TableEncoding:
     classes: tuple[str, ...] | None = None  # Texts that are labels; their positions are the numbers of the classes.
     bits: int = 18
     names: tuple[str, ...] | None = None  # All columns of a text file without a header, in order.
+    binary: bool = False  # Whether every value is one, also where several features of a row have the same column.
 
     @property
     def features(self) -> int:
@@ -110,8 +111,10 @@ def from_record(record: object) -> TableEncoding:
         raise ValueError(f"'bits' cannot be {bits!r:.80}")
     encoding = TableEncoding(
         tuple(_column(column) for column in columns), _optional_text(found, "label"), _optional_text(found, "weight"),
-        _texts(found, "classes"), bits, _texts(found, "names"),
+        _texts(found, "classes"), bits, _texts(found, "names"), found.get("binary", False),
     )  # fmt: skip
+    if not isinstance(encoding.binary, bool):
+        raise ValueError(f"'binary' cannot be {encoding.binary!r:.80}")
     if encoding.features > 2**31 - 1:
         raise ValueError(f"{encoding.features:,} columns are too many")
     return encoding

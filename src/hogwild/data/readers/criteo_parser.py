@@ -1,0 +1,219 @@
+"""Compiled parser of Criteo's lines: cells are hashed where they are, without a copy of their text.
+
+A line is a label, 13 whole numbers and 26 categories with tabs between them. A category is the feature ``C3=value``.
+A number is the feature of its bin, ``I3=bin`` (:mod:`hogwild.data.tables.log_bins`). Empty cells make no feature. All
+values are one, also if two features of a row have the same column.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from hogwild.data.csr import Array
+from hogwild.data.hashing import column_of
+from hogwild.data.readers.parse_number import BAD, LONG, byte, digits, eight_bytes, number, trailing_zeros
+from hogwild.data.tables.log_bins import log_bin
+from hogwild.jit import compiled, compiled_part
+
+NUMBERS, CATEGORIES = 13, 26
+COLUMNS = NUMBERS + CATEGORIES
+# Reason why the parser stopped: none, or what is invalid.
+NOTHING, LABEL, NUMBER, MISSING, SURPLUS = range(5)
+LARGEST_BIN: Final = 4100  # The bin of the largest number of 64 bits is 4096.
+
+_0, _1, _3, _4, _8 = (np.uint64(n) for n in (0, 1, 3, 4, 8))
+_13, _15, _16, _17, _19, _24, _32 = (np.uint64(n) for n in (13, 15, 16, 17, 19, 24, 32))
+_WORD: Final = np.uint64(0xFFFFFFFF)
+_TABS: Final = np.uint64(0x0909090909090909)
+_NEWLINES: Final = np.uint64(0x0A0A0A0A0A0A0A0A)
+_ONES: Final = np.uint64(0x0101010101010101)
+_HIGH: Final = np.uint64(0x8080808080808080)
+_TAB, _NEWLINE, _RETURN, _MINUS = 9, 10, 13, 45
+_SMALL: Final = 4096.0  # Whole numbers below this one have their bins in a table.
+_BUCKETS: Final = 65  # One more than the buckets by which the cells of a row are sorted.
+
+
+@compiled_part
+def _first_bits(mask: np.uint64) -> np.uint64:
+    """Return the number of bits that are left out so that a column has six bits or fewer."""
+    shift = _0
+    while mask >> shift >= np.uint64(_BUCKETS - 1):
+        shift += _1
+    return shift
+
+
+@compiled_part
+def _cell_end(at: np.uint64, stop: np.uint64) -> Any:
+    """Return the first tab or newline from an address on, eight bytes at a time."""
+    while at + _8 <= stop:
+        word = eight_bytes(at)
+        tabs, newlines = word ^ _TABS, word ^ _NEWLINES
+        found = (((tabs - _ONES) & ~tabs) | ((newlines - _ONES) & ~newlines)) & _HIGH
+        if found != _0:
+            return at + (trailing_zeros(found) >> _3)
+        at += _8
+    while byte(at) != _TAB and byte(at) != _NEWLINE:
+        at += _1
+    return at
+
+
+@compiled_part
+def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
+    """Mix one word into the state of MurmurHash3."""
+    word = (word * np.uint64(0xCC9E2D51)) & _WORD
+    state ^= (word << _15 | word >> _17) * np.uint64(0x1B873593) & _WORD
+    return ((state << _13 | state >> _19) * np.uint64(5) + np.uint64(0xE6546B64)) & _WORD
+
+
+@compiled_part
+def _hashed(at: np.uint64, end: np.uint64, stop: np.uint64, prefix: np.uint64, size: np.uint64) -> np.uint64:
+    """Return the MurmurHash3 of a prefix of 3 or 4 bytes and of the text between two addresses."""
+    state, shift, waiting, length = _0, _24, prefix, size + end - at
+    if size == _4:
+        state, shift, waiting = _mixed(_0, prefix), _0, _0
+    while at + _8 <= end:
+        word = eight_bytes(at)
+        joined = waiting | (word & _WORD) << shift
+        state = _mixed(state, joined & _WORD)
+        joined = joined >> _32 | (word >> _32) << shift
+        state, waiting = _mixed(state, joined & _WORD), joined >> _32
+        at += _8
+    if at < end:
+        rest, word = (end - at) * _8, _0
+        if at + _8 <= stop:
+            word = eight_bytes(at) & ((_1 << rest) - _1)
+        else:
+            for k in range(end - at):
+                word |= np.uint64(byte(at + np.uint64(k))) << (np.uint64(k) * _8)
+        if rest >= _32:
+            joined = waiting | (word & _WORD) << shift
+            state, waiting = _mixed(state, joined & _WORD), joined >> _32
+            word, rest = word >> _32, rest - _32
+        waiting |= word << shift
+        if rest + shift >= _32:
+            state, waiting = _mixed(state, waiting & _WORD), waiting >> _32
+    waiting = (waiting * np.uint64(0xCC9E2D51)) & _WORD
+    state ^= (waiting << _15 | waiting >> _17) * np.uint64(0x1B873593) & _WORD
+    state ^= length
+    state = (state ^ state >> _16) * np.uint64(0x85EBCA6B) & _WORD
+    state = (state ^ state >> _13) * np.uint64(0xC2B2AE35) & _WORD
+    return state ^ state >> _16
+
+
+@compiled_part
+def _number_at(at: np.uint64, end: np.uint64, stop: np.uint64) -> tuple[Any, bool]:
+    """Return the number between two addresses, and whether it is a number."""
+    negative = byte(at) == _MINUS
+    start = at + _1 if negative else at
+    whole, after = digits(start, stop, _0)
+    if after == end and start < end and end - start <= np.uint64(18):
+        return (-np.float64(whole) if negative else np.float64(whole)), True
+    value, after, known = number(at, stop)
+    return value, after == end and known != BAD and known != LONG and bool(np.isfinite(value))
+
+
+@compiled
+def parse(
+    start: np.uint64, stop: np.uint64, labelled: bool, mask: Any, prefixes: Array, sizes: Array, binned: Array,
+    bins: Array, row: Any, entry: Any, ends: Array, labels: Array, indices: Array,
+) -> tuple[Any, Any, int, Any]:  # fmt: skip
+    """Parse the lines from address ``start`` to ``stop`` into the arrays, from slots ``row`` and ``entry`` on.
+
+    ``binned`` has the hashed column of each bin of each number, and ``bins`` the bins of small numbers. The function
+    returns the next free slots, and the reason and the position of the stop.
+    """
+    at, cells, places = start, np.empty(COLUMNS, np.uint64), np.empty(_BUCKETS, np.int64)
+    shift = _first_bits(mask)
+    while at < stop:
+        if byte(at) == _NEWLINE or (byte(at) == _RETURN and byte(at + _1) == _NEWLINE):
+            at += _1
+            continue
+        labels[row] = 0.0
+        if labelled:
+            value, end, known = number(at, stop)
+            if known == BAD or byte(end) != _TAB:
+                return row, entry, LABEL, at
+            labels[row] = value
+            at = end + _1
+        count = 0
+        for column in range(COLUMNS):
+            end = _cell_end(at, stop)
+            last = end
+            if byte(end) == _NEWLINE:
+                if column < COLUMNS - 1:
+                    return row, entry, MISSING, at
+                if end > at and byte(end - _1) == _RETURN:
+                    last = end - _1
+            elif column == COLUMNS - 1:
+                return row, entry, SURPLUS, end
+            if last > at:
+                if column < NUMBERS:
+                    value, is_number = _number_at(at, last, stop)
+                    if not is_number:
+                        return row, entry, NUMBER, at
+                    # Small whole numbers, which are most, have their bins in a table.
+                    small = np.int64(value) if 0.0 <= value < _SMALL else np.int64(0)
+                    bin = np.int64(bins[small]) if value == small else np.int64(log_bin(value))
+                    found = np.uint64(binned[column, bin + LARGEST_BIN])
+                else:
+                    found = _hashed(at, last, stop, prefixes[column], sizes[column]) & mask
+                cells[count] = found
+                count += 1
+            at = end + _1
+        # The cells are sorted by their first bits, and then moved by a few places.
+        for bucket in range(_BUCKETS):
+            places[bucket] = 0
+        for k in range(count):
+            places[(cells[k] >> shift) + _1] += 1
+        before = 0
+        for bucket in range(_BUCKETS):
+            before += places[bucket]
+            places[bucket] = before
+        for k in range(count):
+            bucket = cells[k] >> shift
+            indices[entry + places[bucket]] = cells[k]
+            places[bucket] += 1
+        kept = entry
+        for k in range(entry, entry + count):
+            found, to = indices[k], kept
+            while to > entry and indices[to - 1] > found:
+                indices[to] = indices[to - 1]
+                to -= 1
+            if to == entry or indices[to - 1] != found:
+                indices[to] = found
+                kept += 1
+            else:  # The row has this column already: entries that were moved go back.
+                for k in range(to, kept):
+                    indices[k] = indices[k + 1]
+        entry = kept
+        row += 1
+        ends[row] = entry
+    return row, entry, NOTHING, at
+
+
+@compiled
+def count_lines(text: Array, start: int, stop: int) -> int:
+    """Count the lines of a stretch of text, an upper bound of its rows."""
+    lines = 0
+    for character in text[start:stop]:
+        lines += character == _NEWLINE
+    return lines
+
+
+def prefixes() -> tuple[Array, Array]:
+    """Return the bytes before the value in the name of each feature, as a word, and their number."""
+    names = [f"I{k}=" for k in range(1, NUMBERS + 1)] + [f"C{k}=" for k in range(1, CATEGORIES + 1)]
+    words = [int.from_bytes(name.encode(), "little") for name in names]
+    return np.array(words, np.uint64), np.array([len(name) for name in names], np.uint64)
+
+
+def binned_columns(bits: int) -> Array:
+    """Return the column of each bin of each number.
+
+    >>> int(binned_columns(10)[2, LARGEST_BIN + 5]) == column_of("I3=5", 10)
+    True
+    """
+    bins = range(-LARGEST_BIN, LARGEST_BIN + 1)
+    return np.array([[column_of(f"I{k}={bin}", bits) for bin in bins] for k in range(1, NUMBERS + 1)], np.uint32)
