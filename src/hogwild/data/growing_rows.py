@@ -52,7 +52,7 @@ class GrowingRows:
         return True
 
     def _fits(self, entries: int) -> bool:
-        """Return whether entries fit, with the offsets and labels of their rows, of which two copies exist for a time."""
+        """Return whether entries fit, with offsets and labels of their rows, of which two copies exist for a time."""
         return entries * (4 if self._values is None else 8) + 32 * self._rows <= self._room
 
     def finished(self, shape: Schema, reading: ReadOptions) -> CSRRows:
