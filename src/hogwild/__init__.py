@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hogwild.data.sampling import SizeSkew as SizeSkew
     from hogwild.data.sampling import Split as Split
     from hogwild.data.sampling import Weighted as Weighted
+    from hogwild.data.sampling import WeightedRandom as WeightedRandom
     from hogwild.data.sampling import Whole as Whole
     from hogwild.data.tfrecord_writer import RecordWriter as RecordWriter
     from hogwild.estimators import HogwildClassifier as HogwildClassifier
@@ -117,7 +118,7 @@ _HOMES = {
     "hogwild.nn.csr_dataset": ("CSRDataset",),
     "hogwild.nn.step_profile": ("StepProfile",),
     "hogwild.data.tfrecord_writer": ("RecordWriter",),
-    "hogwild.data.sampling": ("Split", "Replacement", "Weighted", "Whole", "LabelSkew", "SizeSkew"),
+    "hogwild.data.sampling": ("Split", "Replacement", "Weighted", "WeightedRandom", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "SDCA", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
         "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",

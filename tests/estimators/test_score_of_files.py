@@ -1,13 +1,16 @@
 """Scores of files and data sets, which bring their own labels and weights."""
 
 import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 
 import hogwild
-from hogwild import HogwildClassifier, HogwildRegressor
+from hogwild import HogwildClassifier, HogwildFMClassifier, HogwildRegressor
 from hogwild.errors import DataError, ParameterError
 
 QUICK = {"max_iter": 5, "tol": None, "random_state": 0}
@@ -117,3 +120,38 @@ def test_several_classes_are_fitted_from_a_packed_folder(tmp_path, n_jobs):
     hogwild.data.pack([tmp_path / "iris.svm"], tmp_path / "packed")
     model = HogwildClassifier(max_iter=50, tol=None, n_jobs=n_jobs, random_state=0).fit(tmp_path / "packed")
     assert model.score(tmp_path / "packed") > 0.8
+
+
+def table(path, name, y=CLASSES):
+    columns = {f"x{j}": X[:, j] for j in range(X.shape[1])} | {name: y}
+    frame = pyarrow.table(columns)
+    (pyarrow.csv.write_csv if path.suffix == ".csv" else pyarrow.parquet.write_table)(frame, path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("kind", [HogwildClassifier, HogwildFMClassifier])
+def test_the_label_of_a_table_is_named(kind, ending, tmp_path):
+    train, other = table(tmp_path / f"a.{ending}", "bought"), table(tmp_path / f"b.{ending}", "sold")
+    model = kind(**({"max_iter": 3, "random_state": 0} if kind is HogwildFMClassifier else QUICK)).fit(train, "bought")
+    expected = accuracy_score(CLASSES, model.predict(train))
+    assert expected > 0.6
+    assert model.score(train) == model.score(train, "bought") == model.score(other, "sold") == pytest.approx(expected)
+    with pytest.raises(DataError, match="bought"):
+        model.score(other)
+    with pytest.raises(DataError, match=r"there is no .*column 'gone'"):
+        model.score(train, "gone")
+
+
+def test_labels_that_are_named_where_there_is_no_column(tmp_path):
+    path = svm(tmp_path / "rows.svm")
+    for call in (HogwildClassifier(**QUICK).fit, hogwild.data.open):
+        given = {"label": "click"} if call is hogwild.data.open else {"y": "click"}
+        with pytest.raises(ParameterError, match=r"'click' names a column of a table, .* is a svmlight file"):
+            call(path, **given)
+    with pytest.raises(
+        ParameterError, match=r"Name the column when you open it: hogwild.data.open\(path, label='click'\)"
+    ):
+        HogwildClassifier(**QUICK).fit(hogwild.data.open(path), "click")
+    with pytest.raises(ParameterError, match="open data set has its labels"):
+        hogwild.data.open(hogwild.data.open(path), label="click")

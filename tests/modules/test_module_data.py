@@ -148,7 +148,9 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "no net": (ParameterError, lambda: Module("net", LOSS, nets.numbers())),  # type: ignore[arg-type]
     "no loss": (ParameterError, lambda: Module(nets.line(), None, nets.numbers())),  # type: ignore[arg-type]
     "buffers": (ParameterError, lambda: train(nets.numbers(), buffers="mine")),
-    "sampler": (ParameterError, lambda: train(loader(sampler=WeightedRandomSampler([1.0] * 64, 64)))),
+    "sampler": (ParameterError, lambda: train(loader(sampler=WeightedRandomSampler([1.0] * 64, 64, False)))),
+    "samplers": (
+        ParameterError, lambda: train(loader(sampler=WeightedRandomSampler([1.0] * 64, 64)), sampling="whole")),
     "batches": (ParameterError, lambda: train(loader(batch_sampler=Batches(RandomSampler(range(64)), 8, False)))),
     "part of a batch": (DataError, lambda: train(loader(batch_size=65, drop_last=True), batch=None)),
     "strategy": (ParameterError, lambda: train(nets.numbers(), strategy=3)),

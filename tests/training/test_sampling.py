@@ -224,4 +224,4 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert main([*asked, "--sampling", sampling]) == 2
         assert told in "".join(capsys.readouterr())
     assert main([*asked, "--problem", "sparse-mlp", "--sampling", "weighted"]) == 2
-    assert "loss of a Module is the mean of a batch" in "".join(capsys.readouterr())
+    assert "samples of a batch cannot be weighed" in "".join(capsys.readouterr())

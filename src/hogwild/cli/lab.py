@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hogwild.lab.runner import Progress, Study
 
 REPORT = "report.html"
+MOST_LINES = 200  # of progress, for one study, where there is no terminal
 MARKS = {True: "✓", False: "✗", None: "○"}
 
 
@@ -118,9 +119,9 @@ def _study(name: str, experiment: Experiment, out: Path, quick: bool, seeds: int
 def run_studies(screen: Output, studies: list[Study]) -> None:
     """Run studies in sequence, with a progress bar and the remaining time for each.
 
-    Where there is no terminal for a bar, a line announces each forecast that has to be corrected.
+    Where stderr is no terminal that could have a bar, it has a line for each trial.
     """
-    from hogwild.lab.forecast import Revision, in_words, seconds_left_of_all
+    from hogwild.lab.forecast import in_words, seconds_left_of_all
 
     # Nothing is known about trials on the user's data before one has ended, and any forecast is then a correction.
     expected = [math.inf if (seconds := study.expected) is None else seconds for study in studies]
@@ -129,23 +130,29 @@ def run_studies(screen: Output, studies: list[Study]) -> None:
         for number, study in enumerate(studies):
             name, began, later = study.experiment.name, time.perf_counter(), expected[number + 1 :]
             task = bar.add_task(name, total=len(study.trials), left="")
-            revision = Revision(expected[number])
 
-            def shown(progress: Progress, task: TaskID = task, later: list[float] = later, name: str = name,
-                      revision: Revision = revision) -> None:  # fmt: skip
-                if progress.seconds_left is None:
-                    return
-                left = f"about {in_words(progress.seconds_left)} left"
-                if later and all(map(math.isfinite, later)):
-                    left += f", {in_words(seconds_left_of_all(finished, progress.seconds_left, later))} for all"
+            def shown(progress: Progress, task: TaskID = task, later: list[float] = later, name: str = name) -> None:
+                over = progress.done == progress.total
+                left = "" if over or progress.seconds_left is None else f"about {in_words(progress.seconds_left)} left"
+                if left and later and all(map(math.isfinite, later)):
+                    left += f", {in_words(seconds_left_of_all(finished, progress.seconds_left or 0.0, later))} for all"
                 bar.update(task, completed=progress.done, total=progress.total, left=left)
-                if bar.disable and progress.done < progress.total and revision.due(progress.seconds_left):
-                    screen.note(f"{name}: {progress.done} of {progress.total} trials, {left}")
+                if bar.disable and has_line(progress.done, progress.total):
+                    screen.note(f"{name}: {progress.done} of {progress.total} trials" + (f", {left}" if left else ""))
 
             study.run(shown)
             bar.update(task, completed=len(study.trials), left="")
             if math.isfinite(expected[number]):
                 finished.append((expected[number], time.perf_counter() - began))
+
+
+def has_line(done: int, total: int) -> bool:
+    """Return whether a number of trials has a line of its own where there is no terminal: all of few, some of many.
+
+    >>> [done for done in range(4) if has_line(done, 3)], sum(has_line(done, 5_000) for done in range(5_001))
+    ([0, 1, 2, 3], 201)
+    """
+    return done == total or done % -(-total // MOST_LINES) == 0
 
 
 def _bar(screen: Output) -> Bar:

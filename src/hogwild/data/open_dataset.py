@@ -92,6 +92,8 @@ def open(
     if labels is not None or weights is not None:
         raise ParameterError("Labels and weights are given with arrays. Files and data sets have their own.")
     if paths is None:
+        if label is not None:
+            raise ParameterError("An open data set has its labels: name their column when you open it, not here.")
         as_dataset: Dataset = source
         return as_dataset
     limit = None if memory is None else parse_size(memory)
@@ -102,7 +104,13 @@ def open(
     if len(paths) == 1 and is_stream(paths[0]):
         return _from_stream(paths[0], reading, readers, shuffle, room)
     with local_files(paths) as files:
-        return load(files, single_reader(files, reading, readers), reading, shuffle=shuffle, limit=room)
+        reader = single_reader(files, reading, readers)
+        if reading.label is not None and reader.table is None:
+            raise ParameterError(
+                f"The label {reading.label!r} names a column of a table, and '{paths[0]}' is a {reader.name} file, "
+                "which says itself what its labels are: leave out the name."
+            )
+        return load(files, reader, reading, shuffle=shuffle, limit=room)
 
 
 def _from_stream(

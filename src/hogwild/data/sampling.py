@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,6 +47,13 @@ class Sampling(ABC):
     """Sampling method of a ``Module``: selects the samples of a worker in an epoch, and their order."""
 
     needs_labels: ClassVar[bool] = False  # Whether the selection depends on labels.
+
+    def check(self, samples: int) -> None:  # noqa: B027  (most methods suit any number)
+        """Raise ParameterError if the method does not suit this number of samples."""
+
+    def epoch_size(self, samples: int, workers: int) -> int:
+        """Return the number of samples that all workers together draw in an epoch."""
+        return samples
 
     @abstractmethod
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
@@ -157,26 +164,12 @@ class Weighted(RowSampling):
     weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        if self.weights is None:
-            return
-        try:
-            given = np.array(self.weights, np.float64)
-        except (TypeError, ValueError):
-            raise invalid_parameter("weights", "a number for each row", type(self.weights).__name__) from None
-        if given.ndim != 1 or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
-            raise ParameterError(
-                "The 'weights' parameter of Weighted must be a finite number of at least 0 for each row, and not 0 for "
-                "all rows."
-            )
-        given.setflags(write=False)
-        object.__setattr__(self, "weights", given)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _checked_weights(self.weights, "Weighted", "row"))
 
     def __repr__(self) -> str:
         """Return the digest of the weights, by which a resumed run recognises them."""
-        if self.weights is None:
-            return "Weighted()"
-        given = np.asarray(self.weights)
-        return f"Weighted(<{len(given):,} weights, {hashlib.blake2b(given.tobytes(), digest_size=8).hexdigest()}>)"
+        return "Weighted()" if self.weights is None else f"Weighted({_digest(self.weights)})"
 
     def rows(self, data: Dataset) -> Dataset:
         """Return the same rows, with epochs that draw by weight, and with weights that make up for it."""
@@ -216,12 +209,73 @@ class Weighted(RowSampling):
         return self.rows(data)
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedRandom(Sampling):
+    """Sampling with replacement of the samples of a ``Module``, each with a probability of its own.
+
+    It draws as PyTorch's ``WeightedRandomSampler`` does, for instance rare classes as often as frequent ones. The mean
+    loss of the draws is minimised: a sample with twice the weight counts twice as much. All workers draw from all
+    samples, independently, and together as many as one loader would.
+
+    Parameters
+    ----------
+    weights : array of float
+        Relative probability of each sample, at least 0, in the order of the data set.
+    draws : int, optional
+        Number of samples of an epoch; by default that of the data set.
+
+    Raises
+    ------
+    ParameterError
+        If the weights are not finite numbers of at least 0.
+
+    Examples
+    --------
+    >>> share = WorkerShare(samples=4, worker=0, workers=1, epoch=0, seed=0, batch=8)
+    >>> [set(batch.tolist()) for batch in WeightedRandom([0, 1, 0, 1], draws=8).batches(share)]
+    [{1, 3}]
+    """
+
+    weights: ArrayLike
+    draws: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _checked_weights(self.weights, "WeightedRandom", "sample"))
+        draws: Any = self.draws
+        if draws is not None and (isinstance(draws, bool) or not isinstance(draws, int) or draws < 1):
+            raise invalid_parameter("draws", "a positive integer", draws)
+
+    def __repr__(self) -> str:
+        """Return the digest of the weights, by which a resumed run recognises them."""
+        draws = "" if self.draws is None else f", draws={self.draws}"
+        return f"WeightedRandom({_digest(self.weights)}{draws})"
+
+    def check(self, samples: int) -> None:
+        """Raise ParameterError unless there is a weight for each sample."""
+        if (given := len(np.asarray(self.weights))) != samples:
+            raise ParameterError(
+                f"WeightedRandom must have a weight for each of the {samples:,} samples. Got {given:,}."
+            )
+
+    def epoch_size(self, samples: int, workers: int) -> int:
+        return samples if self.draws is None else self.draws
+
+    def batches(self, share: WorkerShare) -> Iterator[Indices]:
+        drawn = replace(share, samples=self.epoch_size(share.samples, share.workers)).fair
+        chances = np.cumsum(np.asarray(self.weights))
+        places = share.generator(share.worker, 5).random(drawn) * chances[-1]
+        return _cut(np.searchsorted(chances, places, side="right").astype(np.int64), share.batch)
+
+
 @dataclass(frozen=True, slots=True)
 class Whole(Sampling):
     """Full pass per worker: each worker visits all samples in an order of its own.
 
     With n workers an epoch is n times the work of a split.
     """
+
+    def epoch_size(self, samples: int, workers: int) -> int:
+        return samples * workers
 
     def batches(self, share: WorkerShare) -> Iterator[Indices]:
         return _cut(share.generator(share.worker, 2).permutation(share.samples), share.batch)
@@ -330,7 +384,7 @@ class SizeSkew(Sampling):
 
 SAMPLINGS: dict[str, Any] = {
     kebab(kind.__name__): kind for kind in (Split, Replacement, Weighted, Whole, LabelSkew, SizeSkew)
-}  # fmt: skip
+}  # fmt: skip  (WeightedRandom has no name: it needs weights)
 
 
 def named(sampling: str | Sampling | RowSampling) -> Sampling | RowSampling:
@@ -355,8 +409,9 @@ def batch_sampling(sampling: str | Sampling) -> Sampling:
     found = named(sampling)
     if isinstance(found, RowSampling) and not isinstance(found, Sampling):
         raise ParameterError(
-            f"{found!r} is for problems of rows: the loss of a Module is the mean of a batch, whose samples cannot be "
-            "weighed. Use 'split', 'replacement', 'whole', LabelSkew() or SizeSkew()."
+            f"{found!r} is for problems of rows, whose gradients it weighs so that the objective stays the same; "
+            "samples of a batch cannot be weighed. WeightedRandom(weights) draws samples of a Module by weight, as "
+            "PyTorch's WeightedRandomSampler does, and counts them as often as it draws them."
         )
     return found
 
@@ -420,6 +475,26 @@ def feature_visits(data: Dataset, chances: Array | None) -> Array:
             visits += np.bincount(few.indices.astype(np.int64), each, minlength=data.n_features)
         epoch.done(number)
     return visits
+
+
+def _checked_weights(weights: object, kind: str, each: str) -> NDArray[np.float64]:
+    """Return weights as an array of their own that cannot be written to."""
+    try:
+        given = np.array(weights, np.float64)
+    except (TypeError, ValueError):
+        raise invalid_parameter("weights", f"a number for each {each}", type(weights).__name__) from None
+    if given.ndim != 1 or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise ParameterError(
+            f"The 'weights' parameter of {kind} must be a finite number of at least 0 for each {each}, and not 0 for "
+            f"all {each}s."
+        )
+    given.setflags(write=False)
+    return given
+
+
+def _digest(weights: object) -> str:
+    given = np.asarray(weights)
+    return f"<{len(given):,} weights, {hashlib.blake2b(given.tobytes(), digest_size=8).hexdigest()}>"
 
 
 def _cut(order: Indices, batch: int) -> Iterator[Indices]:

@@ -165,7 +165,8 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         X : array, sparse matrix, path or Dataset
             Rows to fit.
         y : array, optional
-            Label of each row. A file or a data set has its own labels.
+            Label of each row. A file or a data set has its own labels. For a file with columns (CSV, JSON lines,
+            Parquet) it may be the name of the column with the labels.
         coef_init, intercept_init : array, optional
             Initial weights and intercepts.
         sample_weight : array, optional

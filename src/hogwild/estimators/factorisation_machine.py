@@ -30,6 +30,7 @@ from hogwild.estimators.inputs import (
     Source,
     check_memory,
     is_source,
+    label_name,
     labels_and_weights,
     open_source,
     refuse_labels,
@@ -133,7 +134,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         X : array, sparse matrix, path or Dataset
             Rows to fit. A file or an open data set has its own labels and weights.
         y : array, optional
-            Label of each row.
+            Label of each row; for a file with columns (CSV, JSON lines, Parquet), the name of the column with the
+            labels.
         sample_weight : array, optional
             Weight of each row.
 
@@ -235,8 +237,10 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self, X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Dataset, Array, Array | None]:
         check_is_fitted(self, "model_")
-        refuse_labels(y, sample_weight)
-        data = X if isinstance(X, Dataset) else self.model_.open(X, unlabelled=False)
+        label = label_name(X, y)
+        refuse_labels(None if label is not None else y, sample_weight)
+        named = {} if label is None else {"label": label}
+        data = X if isinstance(X, Dataset) else self.model_.open(X, unlabelled=False, **named)
         return data, *labels_and_weights(data)
 
     @staticmethod

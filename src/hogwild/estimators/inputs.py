@@ -122,9 +122,27 @@ def is_source(X: object) -> TypeGuard[Source]:
 
 
 def open_source(X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None, memory: int | str | None) -> Dataset:
-    """Open a file or a data set, which has its own labels and weights."""
-    refuse_labels(y, sample_weight)
-    return open_data(X, memory=memory)
+    """Open a file or a data set, which has its own labels and weights; ``y`` may be the name of a table's label."""
+    label = label_name(X, y)
+    refuse_labels(None if label is not None else y, sample_weight)
+    return open_data(X, label=label, memory=memory)
+
+
+def label_name(X: Source, y: ArrayLike | None) -> str | None:
+    """Return the name of the column with the labels of a file, if ``y`` is one; else None.
+
+    Raises
+    ------
+    ParameterError
+        If the data set is open already, and has its labels.
+    """
+    if not isinstance(y, str):
+        return None
+    if isinstance(X, Dataset):
+        raise ParameterError(
+            f"An open data set has its labels. Name the column when you open it: hogwild.data.open(path, label={y!r})."
+        )
+    return y
 
 
 def check_memory(memory: int | str | None) -> None:
@@ -137,8 +155,8 @@ def refuse_labels(y: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
     """Raise an error for labels or weights that are given besides those of a file."""
     if y is not None or sample_weight is not None:
         raise ParameterError(
-            "A file or data set has labels and weights of its own. Leave out 'y' and 'sample_weight', or give arrays "
-            "(documents have to be vectorised first)."
+            "A file or data set has labels and weights of its own. Leave out 'y' and 'sample_weight', name the column "
+            "of a table with the labels (y='click'), or give arrays (documents have to be vectorised first)."
         )
 
 

@@ -42,6 +42,7 @@ from hogwild.estimators.inputs import (
     is_finite,
     is_large,
     is_source,
+    label_name,
     labels_and_weights,
     refuse_labels,
     rows_to_validate,
@@ -263,9 +264,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
     ) -> tuple[Dataset, Array, Array | None]:
         """Return a file or data set to be scored, its labels, and its weights or None."""
         check_is_fitted(self)
-        refuse_labels(y, sample_weight)
+        label = label_name(X, y)
+        refuse_labels(None if label is not None else y, sample_weight)
+        named = {} if label is None else {"label": label}
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
-        data = X if isinstance(X, Dataset) else self._model(intercept).open(X, unlabelled=False)
+        data = X if isinstance(X, Dataset) else self._model(intercept).open(X, unlabelled=False, **named)
         return data, *labels_and_weights(data)
 
     def _model(self, intercept: Array) -> LinearModel:

@@ -151,7 +151,8 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
         X : array, sparse matrix, path or Dataset
             Rows to fit.
         y : array, optional
-            Number to predict for each row. A file or a data set has its own labels.
+            Number to predict for each row. A file or a data set has its own labels. For a file with columns (CSV, JSON
+            lines, Parquet) it may be the name of the column with the labels.
         coef_init, intercept_init : array, optional
             Initial weights and intercept.
         sample_weight : array, optional

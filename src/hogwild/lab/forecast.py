@@ -195,44 +195,6 @@ def seconds_left_of_all(finished: Sequence[tuple[float, float]], current: float,
     return current + scale * sum(later)
 
 
-@dataclass(slots=True)
-class Revision:
-    """Check whether a forecast that was announced has to be corrected: it is wrong by more than ``factor``.
-
-    Parameters
-    ----------
-    announced : float
-        Seconds from now that were announced.
-    clock : callable, default time.perf_counter
-        Function that returns the current time in seconds.
-    factor : float, default 1.5
-        Ratio of two forecasts from which a correction is due.
-
-    Examples
-    --------
-    >>> moments = iter([0.0, 5.0, 10.0, 15.0])
-    >>> revision = Revision(20.0, lambda: next(moments))
-    >>> revision.due(16.0), revision.due(50.0), revision.due(45.0)
-    (False, True, False)
-    """
-
-    announced: float
-    clock: Clock = time.perf_counter
-    factor: float = 1.5
-    _started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._started = self.clock()
-
-    def due(self, seconds_left: float) -> bool:
-        """Return whether the whole duration differs from the one that was announced last; if so, announce it."""
-        whole = self.clock() - self._started + seconds_left
-        if self.announced / self.factor <= whole <= self.announced * self.factor:
-            return False
-        self.announced = whole
-        return True
-
-
 def in_words(seconds: float) -> str:
     """Return a duration in words.
 

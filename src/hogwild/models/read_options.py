@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hogwild.data.tables.table_encoding import TableEncoding, from_record
@@ -28,7 +29,10 @@ def read_options(
     if features.bit_count() == 1 and features > 1:
         # Hashed features are hashed into the same number of columns.
         known["bits"] = features.bit_length() - 1
-    chosen: dict[str, Any] = {"unlabelled": True, **known, "encoding": encoding_of(reading), **given}
+    encoding = encoding_of(reading)
+    if encoding is not None and given.get("label") is not None:
+        encoding = replace(encoding, label=given["label"])
+    chosen: dict[str, Any] = {"unlabelled": True, **known, "encoding": encoding, **given}
     return ReadOptions(**chosen, features=features, extra="ignore", table=table)
 
 

@@ -15,11 +15,12 @@ from torch.utils.data import (
     SequentialSampler,
     Subset,
     TensorDataset,
+    WeightedRandomSampler,
     default_collate,
 )
 
 from hogwild.data.loader import map_in_order
-from hogwild.data.sampling import Indices
+from hogwild.data.sampling import Indices, WeightedRandom
 from hogwild.errors import ParameterError
 from hogwild.nn.row_chunks import SparseSamples
 from hogwild.registry import invalid_parameter
@@ -119,6 +120,25 @@ def batch_loader(samples: object, loader: object = None, device: str = "cpu") ->
     names = ("num_workers", "pin_memory", "prefetch_factor", "worker_init_fn", "multiprocessing_context")
     options = {name: getattr(loader, name) for name in names} if loader.num_workers else {}
     return BatchLoader(samples, loader.collate_fn, device, options)
+
+
+def weighted_draws(loader: DataLoader[Any]) -> WeightedRandom | None:
+    """Return the draws by weight that a loader's ``WeightedRandomSampler`` makes; None if it has another sampler.
+
+    Raises
+    ------
+    ParameterError
+        If it draws without replacement, which workers cannot divide among themselves.
+    """
+    sampler = loader.sampler
+    if type(loader.batch_sampler) not in (BatchSampler, type(None)) or type(sampler) is not WeightedRandomSampler:
+        return None
+    if not sampler.replacement:
+        raise ParameterError(
+            "Workers cannot share draws by weight without replacement: use WeightedRandomSampler(..., "
+            "replacement=True), or give Module the data set, and its 'sampling' parameter the way to draw from it."
+        )
+    return WeightedRandom(sampler.weights.numpy(), sampler.num_samples)
 
 
 def check_sampler(loader: DataLoader[Any], instead: str) -> None:

@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader
 
 from hogwild import schedules
 from hogwild.data import sampling
-from hogwild.data.sampling import Blocks, Indices, Sampling, Split, Whole, WorkerShare
+from hogwild.data.sampling import Blocks, Indices, Sampling, Split, WeightedRandom, WorkerShare
 from hogwild.errors import DataError, ParameterError
-from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler
+from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler, weighted_draws
 from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
 from hogwild.nn.lr_scheduler import schedule_of
 from hogwild.nn.record_loader import RecordLoader
@@ -51,7 +51,8 @@ class Module(Problem):
         Number of samples of one update of one worker; by default that of the loader, or 32.
     sampling : str or Sampling, default "split"
         Choice of each worker's samples: "split" (each epoch one shuffle, divided among the workers), "replacement",
-        "whole", ``LabelSkew`` or ``SizeSkew``. The split of data on disk is shuffled in blocks.
+        "whole", ``LabelSkew``, ``SizeSkew``, or ``WeightedRandom(weights)``, which a ``DataLoader`` with a
+        ``WeightedRandomSampler`` stands for. The split of data on disk is shuffled in blocks.
     buffers : {"shared", "own"}, default "shared"
         Whether workers share buffers such as the running means of batch normalisation, or each has its own. In the
         second case the run keeps those of the first worker.
@@ -110,6 +111,8 @@ class Module(Problem):
         chosen = sampling.batch_sampling(self.sampling)
         if len(self) == 0:
             raise DataError("the data set has no samples")
+        chosen = self._sampling_of_loader(chosen)
+        chosen.check(len(self))
         object.__setattr__(self, "sampling", self._sampling_on_disk(chosen))
 
     def _checked_clip(self) -> ClipNorm | ClipValue | None:
@@ -125,6 +128,17 @@ class Module(Problem):
         """Clip the gradients of a step as ``clip`` says, after the backward pass and before the optimiser's step."""
         if isinstance(self.clip, (ClipNorm, ClipValue)):
             self.clip(optimiser)
+
+    def _sampling_of_loader(self, chosen: Sampling) -> Sampling:
+        """Return the sampling method, which is that of a loader with a ``WeightedRandomSampler``."""
+        found = weighted_draws(self.dataset) if isinstance(self.dataset, DataLoader) else None
+        if found is None or isinstance(chosen, WeightedRandom):
+            return chosen
+        if chosen != Split():
+            raise ParameterError(
+                f"The DataLoader draws by weight, and the 'sampling' parameter is {chosen!r}: leave out one of them."
+            )
+        return found
 
     def _sampling_on_disk(self, chosen: Sampling) -> Sampling:
         """Return the sampling method; the split of data on disk goes block by block."""
@@ -196,7 +210,7 @@ class Module(Problem):
         loader = given if isinstance(given, DataLoader) else self.dataset
         samples = given.dataset if isinstance(given, DataLoader) else given
         feed = batch_loader(samples, loader, self.device)
-        if dataset is None and isinstance(loader, DataLoader):
+        if dataset is None and isinstance(loader, DataLoader) and weighted_draws(loader) is None:
             check_sampler(loader, "give Module the data set, and its 'sampling' parameter the way to draw from it")
         return feed
 
@@ -220,7 +234,7 @@ class Module(Problem):
     def samples_of_epoch(self, workers: int, labels: NDArray[Any] | None) -> int:
         """Return the number of samples that all workers together draw in an epoch."""
         if not self.drops_last:
-            return len(self) * (workers if isinstance(self.sampling, Whole) else 1)
+            return sampling.batch_sampling(self.sampling).epoch_size(len(self), workers)
         shares = (self.share(worker, workers, 0, 0, labels) for worker in range(workers))
         return sum(len(batch) for share in shares for batch in self.batches(share))
 

@@ -335,9 +335,11 @@ class ProcessSupervisor:
         try:
             check_same(self.config, record["config"], folder)
             if len(record["counts"]) != self.counters.workers:
+                count = len(record["counts"])
                 raise CheckpointError(
-                    f"{folder}: the checkpoint is of {len(record['counts'])} workers, and each is in the middle of its "
-                    f"own part of the data. Resume with as many, not with {self.counters.workers}."
+                    f"{folder}: the checkpoint is of {count} worker{'s' * (count > 1)}, each in the middle of its own "
+                    f"part of the data. Resume with as many, not with {self.counters.workers}, or begin a new run with "
+                    "its weights: hogwild.load(folder / 'model.safetensors', net)."
                 )
             restore(self.work, self.counters, self.best, state, record)
             self.records.history, self.records.epoch = list(record["history"]), int(record["epoch"])
