@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -262,3 +263,46 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "label 'click' with 2 classes; numbers (standard): price; categories (hash): city" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "a.csv")]) == 0
     assert set(capsys.readouterr().out.split()) <= {"yes", "no"}
+
+
+def test_other_forms_of_a_table_give_the_same_scores(model: Any, tmp_path: Path) -> None:
+    trained, folder = model
+    expected, table = trained.decide(folder / "a.csv"), pa.Table.from_pandas(frame())
+    frame().to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    with gzip.open(tmp_path / "b.ndjson.gz", "wt") as packed:
+        packed.write((tmp_path / "a.jsonl").read_text())
+    pa.feather.write_feather(table, tmp_path / "a.feather")
+    with pa.OSFile(str(tmp_path / "a.arrows"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=70)
+    for name in ("a.jsonl", "b.ndjson.gz", "a.feather", "a.arrows"):
+        np.testing.assert_array_equal(trained.decide(tmp_path / name), expected)
+
+
+def test_folders_with_partitions(tmp_path: Path) -> None:
+    table = pa.table({"label": [0, 1, 1, 0], "x": [1.0, 2.0, 3.0, 4.0], "city": ["a b", "c", None, "c"]})
+    pq.write_to_dataset(table, tmp_path / "parts", partition_cols=["city"])
+    (tmp_path / "parts" / "_SUCCESS").touch()
+    data = open_data(tmp_path / "parts", shuffle=False)
+    assert data.rows is not None
+    found = sorted(map(str, entries(data.rows)))
+    assert found == sorted(map(str, entries(read(csv(tmp_path, "label,x,city\n0,1,a b\n1,2,c\n1,3,\n0,4,c\n"),
+                                                 roles=ColumnRoles(numeric=("x:none",))))))  # fmt: skip
+    packed = pack([tmp_path / "parts"], tmp_path / "packed")
+    assert packed.encoding == data.encoding
+    trained = hogwild.minimise(hogwild.Linear(data), budget=2, strategy="serial").model
+    assert trained.decide(tmp_path / "parts").shape == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"label":1,"x":2}\n{"label":1,"x":\n', "line 2: the line is not JSON"),
+        ('{"label":1,"x":2}\n[1]\n', "line 2: the line is not an object"),
+        ('{"label":1,"x":2}\n{"label":1,"x":"a"}\n', "column 'x': a value of the type string"),
+        ('{"label":1,"x":2,"x":3}\n', "line 1: a key is twice"),
+        ('{"label":1,"x":2}\n{"x":3}\n', "line 2, column 'label': the label is missing"),
+    ],
+)
+def test_wrong_json_lines(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        open_data(csv(tmp_path, text, "a.jsonl"))

@@ -43,6 +43,7 @@ def predict(
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
+    from hogwild.data.packing.sharded_rows import is_packed
     from hogwild.data.sources import local_folder
     from hogwild.models import load
     from hogwild.models.read_options import encoding_of
@@ -61,7 +62,7 @@ def predict(
         _write(out, predictions.values)
     elif not as_json:
         typer.echo(_text(predictions.values), nl=False)
-    if local_folder(data) is not None:
+    if (folder := local_folder(data)) is not None and is_packed(folder):
         screen.note(f"{data}: the rows were shuffled when they were packed; predictions follow that order.")
     if predictions.scores:
         scores = ", ".join(f"{name} {value:.4f}" for name, value in predictions.scores.items())

@@ -80,9 +80,13 @@ def format_of(first: bytes) -> str:
         return "parquet"
     if first.startswith(b"PK"):
         return "npz"
+    if first.startswith(b"ARROW1"):
+        return "arrow"
     if _is_criteo(first):
         return "criteo"
     line = first_line(first)
+    if line.startswith(b"{"):
+        return "json"
     if b":" not in line and (b"," in line or b"\t" in line):
         return "csv"
     return "vw" if b"|" in line else "libffm" if _FIELDED.search(line) else "svmlight"

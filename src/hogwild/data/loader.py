@@ -87,9 +87,13 @@ def load(
         reading = replace(reading, table=FieldVocabulary())
     reading = reader.fit(sources, reading)
     builder = SchemaBuilder(reader, reading)
-    pieces, held, growing = [], 0, None
+    pieces, held = [], 0
+    # Rows take about as much as their text. Pieces that are collected first would leave gaps in memory.
+    large = limit is not None and 2 * sum(path.stat().st_size for path in sources) > room
+    growing = GrowingRows(room) if large else None
     for piece in builder.pieces(sources, max(_LEAST_PIECE_BYTES, min(_PIECE_BYTES, room // _PIECES_OF_ROOM))):
-        if growing is None:
+        if growing is None or piece.layout == "dense":
+            growing = None
             pieces.append(piece)
             held += bytes_of(piece)
             if 2 * held > room:
@@ -103,14 +107,16 @@ def load(
     name = name or ", ".join(path.name for path in sources)
     if reading.table is not None:
         reading.table.close()
-    table = reading.table if reader.fielded else None
+    table, base = reading.table if reader.fielded else None, shape.base
     if growing is not None:
-        return InMemoryDataset(
-            growing.finished(shape, reading), shuffled=False, name=name, base=shape.base, table=table,
-            encoding=reading.encoding, copied=False,
-        )  # fmt: skip
+        rows = growing.finished(shape, reading)
+        if 2 * bytes_of(rows) > room:
+            return InMemoryDataset(
+                rows, shuffled=False, name=name, base=base, table=table, encoding=reading.encoding, copied=False
+            )
+        pieces, shape = [rows], replace(shape, base=0)  # The base is subtracted already.
     return InMemoryDataset(
-        _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=shape.base, table=table,
+        _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=base, table=table,
         encoding=reading.encoding,
     )  # fmt: skip
 

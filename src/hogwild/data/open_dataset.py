@@ -20,6 +20,7 @@ from hogwild.data.packing.sharded_rows import is_packed
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.sources import FileSource, errors_named, local_files, local_folder
 from hogwild.data.streams import Stream, is_stream
+from hogwild.data.tables.partitions import parquet_files
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 from hogwild.machine import resident_bytes
@@ -46,9 +47,9 @@ def open(
     Parameters
     ----------
     source : path, list of paths, array, data frame or Dataset
-        A file, a packed folder, several files of one format, a sparse or dense matrix, or an open data set. A file
-        may be an address such as ``"s3://bucket/file"`` or ``"https://host/file"``, a pipe, or ``"-"`` for standard
-        input. Columns of data frames that are not numbers are encoded as those of files are
+        A file, a packed folder, a folder of Parquet files, several files of one format, a sparse or dense matrix, or an
+        open data set. A file may be an address such as ``"s3://bucket/file"`` or ``"https://host/file"``, a pipe, or
+        ``"-"`` for standard input. Columns of data frames that are not numbers are encoded as those of files are
         (:class:`hogwild.data.ColumnRoles`).
     labels : array, optional
         Label of each row, for arrays only.
@@ -98,7 +99,9 @@ def open(
         return as_dataset
     limit = None if memory is None else parse_size(memory)
     folders = [folder for folder in map(local_folder, paths) if folder is not None]
-    if folders:
+    if len(folders) == 1 and len(paths) == 1 and not is_packed(folders[0]) and (files := parquet_files(folders[0])):
+        paths, reading = list(files), replace(reading, folder=folders[0])
+    elif folders:
         return _packed(folders[0], len(paths), reading, limit)
     room = None if limit is None else max(0, limit - resident_bytes())
     if len(paths) == 1 and is_stream(paths[0]):

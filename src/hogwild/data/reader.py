@@ -41,6 +41,7 @@ class ReadOptions:
     weight: str | None = None  # Name of the weight column of tables.
     roles: ColumnRoles | None = None  # Roles of the other columns of tables. None means a guess.
     header: bool | None = None  # Whether the first line of a CSV file has names. None means a guess.
+    folder: Path | None = None  # Folder of Parquet files, whose subfolders column=value are columns.
     # Fitted encoding of tables, as that of the training data. None means that it is fitted to the data.
     encoding: TableEncoding | None = None
     # Column of each pair (field, feature) of libffm files. None means columns in the order of first occurrence.

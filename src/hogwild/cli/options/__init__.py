@@ -78,7 +78,7 @@ Data = Annotated[
 Format = Annotated[
     str,
     typer.Option(
-        help="svmlight, libffm, vw, csv, criteo, parquet, npz or tfrecord; auto: by the file's name and first bytes.",
+        help="svmlight, libffm, vw, csv, json, arrow, parquet, criteo, npz or tfrecord; auto: by name and first bytes.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -29,7 +29,8 @@ from hogwild.data.packing.stages import PackOptions, Progress, check_shards
 from hogwild.data.packing.writer import Bucket, Buckets, Origin, PackedWriter
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import row_keys
-from hogwild.data.sources import FileSource, local_files
+from hogwild.data.sources import FileSource, local_files, local_folder
+from hogwild.data.tables.partitions import parquet_files
 from hogwild.errors import ParameterError
 from hogwild.files import new_folder
 from hogwild.machine import MOST_WORKERS, available_bytes
@@ -114,6 +115,9 @@ def pack(
     dest = Path(dest)
     check_replaceable(dest, overwrite)
     report = progress or (lambda stage, done, total: None)
+    folder_of = local_folder(sources[0]) if len(sources) == 1 else None
+    if folder_of is not None and (files := parquet_files(folder_of)):
+        sources, reading = files, replace(reading, folder=folder_of)
     with local_files(sources) as paths:
         reader = single_reader(paths, reading, readers)
         reading = reader.fit(paths, reading)

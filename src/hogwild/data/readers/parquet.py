@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.reader import Divided, Reader, ReadOptions
+from hogwild.data.tables.partitions import with_partition
 from hogwild.data.tables.table_reader import Batch, TableFormat
 from hogwild.errors import DataError, HogwildError, MissingExtraError
 from hogwild.machine import usable_cores
@@ -58,7 +59,7 @@ def read(
         done, expected = 0, int(file.metadata.num_rows)
         if extent is not None:
             done, expected = (_rows_before(path, file, group) for group in extent)
-        batches = _batches(path, file, piece_bytes, extent)
+        batches = _batches(path, reading, file, piece_bytes, extent)
         for rows in PARQUET_FORMAT.encoded(path, reading, batches, piece_bytes, done):
             yield rows
             done += len(rows)
@@ -69,10 +70,12 @@ def read(
 def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batch]:
     """Yield the rows of a Parquet file as Arrow batches."""
     with _opened(path) as file:
-        yield from _batches(path, file, piece_bytes, None)
+        yield from _batches(path, reading, file, piece_bytes, None)
 
 
-def _batches(path: Path, file: Any, piece_bytes: int, extent: tuple[int, int] | None) -> Iterator[Batch]:
+def _batches(
+    path: Path, reading: ReadOptions, file: Any, piece_bytes: int, extent: tuple[int, int] | None
+) -> Iterator[Batch]:
     with _as_data_error(path):
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
         found = file.iter_batches(
@@ -82,7 +85,7 @@ def _batches(path: Path, file: Any, piece_bytes: int, extent: tuple[int, int] | 
     if n_rows == 0:
         raise DataError("the table has no rows", path=path, remedy="Check that it was written completely.")
     while (batch := _next(path, found)) is not None:
-        yield Batch(batch)
+        yield Batch(with_partition(batch, path, reading.folder))
 
 
 def _rows_before(path: Path, file: Any, group: int) -> int:

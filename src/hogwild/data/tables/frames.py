@@ -13,7 +13,7 @@ from hogwild.data.csr import CSRRows, compact
 from hogwild.data.tables.column_entries import is_number
 from hogwild.data.tables.encode import TableEncoder
 from hogwild.data.tables.table_encoding import TableEncoding
-from hogwild.data.tables.table_reader import encoding_for
+from hogwild.data.tables.table_reader import encoding_for, flat
 from hogwild.errors import DataError
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def rows_of_table(
     """
     if table.num_rows == 0:
         raise DataError("the table has no rows", remedy="Give one row per example.")
-    while any(_is_struct(kind) for kind in table.schema.types):
-        table = table.flatten()
+    table = flat(table)
     apart = labels is not None or (reading.unlabelled and reading.encoding is None and reading.label is None)
     encoding = encoding_for(table, reading, apart=apart)
     rows = TableEncoder(encoding, None, reading.unlabelled)(table)
@@ -74,9 +73,3 @@ def rows_of_table(
     if (rows.values == 1).all():
         rows = replace(rows, values=np.empty(0, np.float32), layout="binary")
     return rows, encoding
-
-
-def _is_struct(kind: pyarrow.DataType) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_struct(kind))

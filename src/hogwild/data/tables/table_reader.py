@@ -95,6 +95,15 @@ class TableFormat:
             yield rows
 
 
+def flat(table: pyarrow.Table) -> pyarrow.Table:
+    """Return a table in which the fields of structures are columns, named ``outer.inner``."""
+    from pyarrow import types
+
+    while any(types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    return table
+
+
 def encoding_for(table: pyarrow.Table, reading: ReadOptions, *, apart: bool = False) -> TableEncoding:
     """Return the encoding of a table in memory, fitted to it unless the options have one."""
     if reading.encoding is not None:

@@ -1,0 +1,67 @@
+"""Reader of Arrow files: the file and stream formats of Arrow IPC, and Feather (version 2), which is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.tables.encode import one_batch
+from hogwild.data.tables.table_reader import Batch, TableFormat, flat
+from hogwild.errors import DataError, HogwildError, MissingExtraError
+
+_AGAIN = "Make or fetch the file again."
+_FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
+
+
+def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batch]:
+    """Yield the rows of a file as Arrow batches, as they are stored."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtraError("Reading Arrow files", "pyarrow", "parquet") from None
+    with _as_data_error(path), path.open("rb") as file:
+        first = file.read(6)
+        if not first:
+            raise DataError("the file is empty", path=path, remedy="Check that it was written completely.")
+        if first.startswith(_FEATHER_1):
+            raise DataError("this is Feather of version 1", path=path, remedy="Write it again as version 2.")
+        file.seek(0)
+        source = pa.PythonFile(file, "r")
+        for batch in _stored(pa.ipc.open_file(source) if first == _FILE else pa.ipc.open_stream(source)):
+            # This call checks that offsets are within bounds, that text is valid and that dictionary codes exist.
+            batch.validate(full=True)
+            if batch.num_rows:
+                yield Batch(one_batch(flat(pa.Table.from_batches([batch]))))
+
+
+def _stored(reader: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if isinstance(reader, pa.ipc.RecordBatchFileReader):
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+    else:
+        yield from reader
+
+
+@contextmanager
+def _as_data_error(path: Path) -> Iterator[None]:
+    """Convert any exception of pyarrow to a ``DataError`` about the file."""
+    try:
+        yield
+    except (HogwildError, GeneratorExit):
+        raise
+    except FileNotFoundError:
+        raise DataError("there is no such file", path=path, remedy="Check the path.") from None
+    except PermissionError:
+        raise DataError("the file may not be read", path=path, remedy="Check its permissions.") from None
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise DataError(f"the Arrow file is damaged ({reason})", path=path, remedy=_AGAIN) from None
+
+
+ARROW_FORMAT = TableFormat(batches)
+ARROW = Reader("arrow", (".arrow", ".feather", ".ipc", ".arrows"), ARROW_FORMAT.read, fit=ARROW_FORMAT.fitted)
