@@ -108,7 +108,7 @@ def open(
         return _from_stream(paths[0], reading, readers, shuffle, room)
     with local_files(paths) as files:
         reader = single_reader(files, reading, readers)
-        if reading.label is not None and reader.table is None:
+        if reading.label is not None and not reader.tabular:
             raise ParameterError(
                 f"The label {reading.label!r} names a column of a table, and '{paths[0]}' is a {reader.name} file, "
                 "which says itself what its labels are: leave out the name."

@@ -85,6 +85,7 @@ class Reader:
     # Function that parses whole lines of text, for files that grow. None means that the format has no lines.
     lines: Callable[[Path, ReadOptions, Segment], CSRRows] | None = None
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
+    tabular: bool = False  # Whether files are tables, of which one column is the label.
     # Function of all files that returns the options with the encoding of a table; other formats need none.
     fit: Callable[[Sequence[Path], ReadOptions], ReadOptions] = lambda paths, reading: reading
 

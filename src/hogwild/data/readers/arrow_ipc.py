@@ -64,4 +64,6 @@ def _as_data_error(path: Path) -> Iterator[None]:
 
 
 ARROW_FORMAT = TableFormat(batches)
-ARROW = Reader("arrow", (".arrow", ".feather", ".ipc", ".arrows"), ARROW_FORMAT.read, fit=ARROW_FORMAT.fitted)
+ARROW = Reader(
+    "arrow", (".arrow", ".feather", ".ipc", ".arrows"), ARROW_FORMAT.read, tabular=True, fit=ARROW_FORMAT.fitted
+)

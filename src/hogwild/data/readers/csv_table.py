@@ -52,7 +52,7 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
 
 
 CSV_FORMAT = TableFormat(batches)
-CSV = Reader("csv", (".csv", ".tsv", ".tab"), CSV_FORMAT.read, compressible=True, fit=CSV_FORMAT.fitted)
+CSV = Reader("csv", (".csv", ".tsv", ".tab"), CSV_FORMAT.read, compressible=True, tabular=True, fit=CSV_FORMAT.fitted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,9 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
 
 
 JSON_FORMAT = TableFormat(batches, sparse=True)
-JSON_LINES = Reader("json", (".jsonl", ".ndjson", ".json"), JSON_FORMAT.read, compressible=True, fit=JSON_FORMAT.fitted)
+JSON_LINES = Reader(
+    "json", (".jsonl", ".ndjson", ".json"), JSON_FORMAT.read, compressible=True, tabular=True, fit=JSON_FORMAT.fitted
+)
 
 
 def _parsed(path: Path, text: Array, first_line: int) -> pyarrow.RecordBatch | None:

@@ -100,7 +100,9 @@ def row_groups(path: Path) -> int:
 
 
 PARQUET_FORMAT = TableFormat(batches, by_type=True)
-PARQUET = Reader("parquet", (".parquet", ".pq"), read, divided=Divided(row_groups, read), fit=PARQUET_FORMAT.fitted)
+PARQUET = Reader(
+    "parquet", (".parquet", ".pq"), read, divided=Divided(row_groups, read), tabular=True, fit=PARQUET_FORMAT.fitted
+)
 
 
 @contextmanager
