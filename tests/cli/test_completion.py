@@ -37,7 +37,10 @@ def test_options_of_a_command():
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_the_script_in_bash(tmp_path):
-    shown = subprocess.run([*PROGRAM, "--show-completion", "bash"], capture_output=True, text=True, check=True).stdout
+    # The variable has typer take the name of the shell, instead of looking for the one that has started the tests.
+    named = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    asked = [*PROGRAM, "--show-completion", "bash"]
+    shown = subprocess.run(asked, env=named, capture_output=True, text=True, check=True, timeout=120).stdout
     # A program of this name, wherever the package is installed.
     program = tmp_path / "hogwild"
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{SOURCE}:$PYTHONPATH" exec "{sys.executable}" -m hogwild "$@"\n')
