@@ -32,6 +32,8 @@ exclude_patterns = ["_*", "gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*
 templates_path = ["_templates"]
 highlight_language = "none"
 nitpicky = True
+smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
+python_maximum_signature_line_length = 88
 # Annotations name types of other packages, whose pages cannot be looked up without a network.
 nitpick_ignore_regex = [
     ("py:class", ".*"),

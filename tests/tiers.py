@@ -87,6 +87,7 @@ SLOW = (
     "site/test_pages_run.py & [coming_from/x",
     "site/test_pages_run.py & [howto/",
     "site/test_pages_run.py & [tutorials/",
+    "site/test_pages_run.py::test_the_examples_of_the_readme",
     "site/test_site_in_a_browser.py",
     "sparse/test_sparse_cuda.py & [all]",
     "sparse/test_sparse_training.py::test_checkpoints_go_on",

@@ -8,11 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import typer
 from sphinx.application import Sphinx
 
-from hogwild.cli import COMMANDS
-from hogwild.cli import app as commands
+from hogwild.cli import COMMANDS, load
 
 FOLDER = "reference/commands"
 OTHERS = "Options"  # the group of options that have none
@@ -20,12 +18,14 @@ OTHERS = "Options"  # the group of options that have none
 
 def page(name: str, command: Any) -> str:
     """Return the page of a command in Markdown."""
+    if not command.params:
+        raise ValueError(f"hogwild {name} has no parameters: its options were not loaded.")
     usage = " ".join(
         parameter.metavar or parameter.name.upper() for parameter in command.params if not named(parameter)
     )
     return "\n".join(
         [
-            f"# `hogwild {name}`",
+            f"# hogwild {name}",
             "",
             "```text",
             f"hogwild {name} {usage} [OPTIONS]",
@@ -87,9 +87,8 @@ def write_pages(sphinx: Sphinx) -> None:
     """Write the pages of all commands; a page that has not changed is left alone."""
     folder = Path(sphinx.srcdir) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    group: Any = typer.main.get_command(commands)
     for name in COMMANDS:
-        path, text = folder / f"{name}.md", page(name, group.get_command(None, name))
+        path, text = folder / f"{name}.md", page(name, load(name))
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cached_property
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -10,7 +11,10 @@ from sphinx.application import Sphinx
 
 def skip_foreign(_app: Sphinx, _what: str, _name: str, found: Any, skip: bool, _options: Any) -> bool | None:
     """Return True for a member that another package defines, None to leave the decision to others."""
-    home = getattr(inspect.unwrap(getattr(found, "fget", None) or found), "__module__", None) or ""
+    function = (
+        found.fget if isinstance(found, property) else found.func if isinstance(found, cached_property) else found
+    )
+    home = getattr(inspect.unwrap(function), "__module__", None) or ""
     foreign = (inspect.isroutine(found) or isinstance(found, property)) and not home.startswith("hogwild")
     return True if foreign or skip else None
 
