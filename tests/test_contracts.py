@@ -21,7 +21,20 @@ OF_THE_PLATFORM = {
 OF_NUMPY_AND_NUMBA = {
     "row_stack", "_cache_file", "_defn", "py_func", "inlined", "tolist", "dtype", "nbytes",
 }  # fmt: skip
-OF_ARRAYS_AND_FRAMES = {"tocoo", "tocsr", "toarray", "to_numpy", "collect_schema", "__arrow_c_stream__"}
+OF_ARRAYS_AND_FRAMES = {
+    "__arrow_c_array__",
+    "iter_batches",
+    "schema",
+    "with_format",
+    "features",
+    "read_all",
+    "tocoo",
+    "tocsr",
+    "toarray",
+    "to_numpy",
+    "collect_schema",
+    "__arrow_c_stream__",
+}
 OF_GRAPHS = {"is_directed", "edges"}
 OF_PYTORCH = {
     "__getitem__", "__getitems__", "__len__", "_fields", "batch_size",
