@@ -15,6 +15,7 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SOURCE = EXAMPLES.parent / "src" / "hogwild"
 ARGUMENTS = {
+    "criteo.py": ["3000"],
     "own_loop.py": ["3"],
     "own_loss.py": ["1000"],
     "packed.py": ["3000"],

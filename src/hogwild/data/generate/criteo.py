@@ -41,6 +41,8 @@ _EMPTY = np.array(
      0.0, 0.0, 0.03, 0.03, 0.0, 0.12, 0.0, 0.0, 0.0, 0.0, 0.0, 0.03, 0.0, 0.0, 0.0, 0.03, 0.0, 0.0, 0.44, 0.44, 0.03,
      0.76, 0.0, 0.03, 0.44, 0.44]
 )  # fmt: skip
+# Pairs of categories with few values, whose products matter: C6 and C9, C14 and C17, C20 and C22, C23 and C25.
+_PAIRS = np.array([[18, 21], [26, 29], [32, 34], [35, 37]])
 _SCALES = np.array([3.0, 100.0, 25.0, 7.0, 18_000.0, 110.0, 16.0, 12.0, 100.0, 0.6, 2.7, 1.0, 8.0])
 
 
@@ -176,9 +178,9 @@ def _score(key: np.uint64, cells: Array) -> float:
         if cells[column] >= 0:
             score += 1.5 * (share(key ^ mixed(np.uint64(cells[column]) * np.uint64(128) + np.uint64(column))) - 0.5)
     for pair in range(4):
-        one, other = cells[13 + 5 * pair], cells[15 + 5 * pair]
+        one, other = cells[_PAIRS[pair, 0]], cells[_PAIRS[pair, 1]]
         if one >= 0 and other >= 0:
             first = mixed(key ^ (np.uint64(one) * np.uint64(256) + np.uint64(pair)))
             second = mixed(key ^ (np.uint64(other) * np.uint64(256) + np.uint64(pair + 128)))
-            score += 6.0 * (share(first) - 0.5) * (share(second) - 0.5)
+            score += 9.0 * (share(first) - 0.5) * (share(second) - 0.5)
     return score

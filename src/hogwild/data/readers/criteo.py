@@ -95,7 +95,8 @@ def read(
 
 
 CRITEO = Reader(
-    "criteo", (), read, compressible=True, divided=Divided(divisible_bytes, read), streams=True, tabular=True, fit=fitted
+    "criteo", (), read, compressible=True, divided=Divided(divisible_bytes, read), streams=True, tabular=True,
+    fit=fitted,
 )  # fmt: skip
 
 

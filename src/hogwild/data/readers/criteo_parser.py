@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.data.hashing import column_of
 from hogwild.data.readers.parse_number import BAD, LONG, byte, digits, eight_bytes, number, trailing_zeros
+from hogwild.data.tables.column_entries import Column
 from hogwild.data.tables.log_bins import log_bin
 from hogwild.jit import compiled, compiled_part
 
@@ -212,8 +212,9 @@ def prefixes() -> tuple[Array, Array]:
 def binned_columns(bits: int) -> Array:
     """Return the column of each bin of each number.
 
+    >>> from hogwild.data.hashing import column_of
     >>> int(binned_columns(10)[2, LARGEST_BIN + 5]) == column_of("I3=5", 10)
     True
     """
-    bins = range(-LARGEST_BIN, LARGEST_BIN + 1)
-    return np.array([[column_of(f"I{k}={bin}", bits) for bin in bins] for k in range(1, NUMBERS + 1)], np.uint32)
+    bins = [f"={bin}" for bin in range(-LARGEST_BIN, LARGEST_BIN + 1)]
+    return np.stack([Column(None, f"I{k}", 2**bits - 1).hashed(*bins) for k in range(1, NUMBERS + 1)])
