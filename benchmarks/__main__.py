@@ -12,11 +12,10 @@ from benchmarks import results, show
 
 # Each is a module of this package with a ``main(out, quick)``, imported when it is run: some need more packages.
 BENCHMARKS = (
-    "startup", "whole_fit", "whole_minimise", "sklearn_suite", "busy", "lost_updates", "parser", "tables", "one_core",
-    "roofline",
-    "scaling", "convergence", "peers", "modules", "gpu", "large_batch", "synchronous", "messages", "replay",
-    "cluster_pays", "scale_out", "ray_calls", "ray_slow_worker", "hosts", "ratings", "real_ratings", "interactions",
-    "sparse_mlp", "cuda_engine",
+    "startup", "prediction", "whole_fit", "whole_minimise", "sklearn_suite", "busy", "lost_updates", "parser", "tables",
+    "one_core", "roofline", "scaling", "convergence", "peers", "modules", "gpu", "large_batch", "synchronous",
+    "messages", "replay", "cluster_pays", "scale_out", "ray_calls", "ray_slow_worker", "hosts", "ratings",
+    "real_ratings", "interactions", "sparse_mlp", "cuda_engine",
 )  # fmt: skip
 
 

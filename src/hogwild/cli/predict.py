@@ -77,10 +77,26 @@ def predict(
     )
 
 
+_AT_ONCE = 2**16  # Number of values that one call formats.
+_FEW = 2**8  # Number of different values, such as classes, of which each is formatted once.
+
+
 def _text(values: Array) -> str:
-    lines = io.StringIO()
-    np.savetxt(lines, values, fmt="%s" if values.dtype.kind == "U" else "%.9g", delimiter="\t")
-    return lines.getvalue()
+    """Return one line per prediction; its values are separated by tabs."""
+    columns = 1 if values.ndim == 1 else values.shape[1]
+    if values.dtype.kind == "U":
+        return "".join(f"{name}\n" for name in values.tolist())
+    line, rows = "\t".join(["%.9g"] * columns) + "\n", max(1, _AT_ONCE // columns)
+    pieces = []
+    for first in range(0, len(values), rows):
+        part = (values[first : first + rows].reshape(-1) + 0.0).tolist()  # 0.0: no zero is negative.
+        different = set(part) if columns == 1 else ()
+        if 0 < len(different) <= _FEW:
+            pieces.append("".join(map({value: line % value for value in different}.__getitem__, part)))
+        else:
+            # One call of Python's formatting for many values takes a fourth of the time of a call for each.
+            pieces.append(line * (len(part) // columns) % tuple(part))
+    return "".join(pieces)
 
 
 def _write(path: Path, values: Array) -> None:

@@ -116,7 +116,8 @@ class FactorisationModel:
     def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
         from hogwild.data.dataset import Dataset
         from hogwild.data.open_dataset import open as open_data
-        from hogwild.kernels import factorisation_machine_build, loss_sums
+        from hogwild.kernels import factorisation_machine_build
+        from hogwild.models.chunk_scores import scores_of_chunks
 
         if isinstance(data, (str, Path)):
             data = self.open(data)
@@ -127,16 +128,11 @@ class FactorisationModel:
                 f"{data.name} has {data.n_features:,} features, and the model knows {self.n_features:,}. Open it with "
                 "features= and extra='ignore' to leave out the others."
             )
-        epoch, given = data.in_order(), self._parameters()
-        pieces = [np.empty((0, 1))]
-        for number in range(len(epoch)):
-            chunk = epoch[number]
-            kernel = factorisation_machine_build.scoring(
-                "any" if self.fields is None else "by field", chunk.rows.layout, self.normalise
-            )
-            pieces.append(loss_sums.scores_of(kernel, chunk.rows, chunk.order, given, 1))
-            epoch.done(number)
-        return np.asarray(np.concatenate(pieces), np.float64)
+        kind = "any" if self.fields is None else "by field"
+        return scores_of_chunks(
+            data, lambda rows: factorisation_machine_build.scoring(kind, rows.layout, self.normalise),
+            self._parameters(), 1,
+        )  # fmt: skip
 
     def _parameters(self) -> tuple[Any, ...]:
         """Return the parameters for the kernels, with rows of factors padded to whole vectors."""

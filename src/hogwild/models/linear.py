@@ -83,7 +83,8 @@ class LinearModel:
     def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
         from hogwild.data.dataset import Dataset
         from hogwild.data.open_dataset import open as open_data
-        from hogwild.kernels import linear_build, loss_sums
+        from hogwild.kernels import linear_build
+        from hogwild.models.chunk_scores import scores_of_chunks
 
         if isinstance(data, (str, Path)):
             data = self.open(data)
@@ -95,16 +96,11 @@ class LinearModel:
             raise ParameterError(f"{data.name} is numbered by the features of another problem: open it again.")
         weights = np.ascontiguousarray(self.weights).reshape(-1, 1)
         parameters = linear_build.scoring_parameters(weights, self.intercept.reshape(-1, 1))
-        epoch, outputs = data.in_order(), len(self.intercept)
         columns = self.columns if data.columns is None else None  # None: the rows are numbered as the weights are.
-        pieces = [np.empty((0, outputs))]
-        for number in range(len(epoch)):
-            chunk = epoch[number]
-            rows = chunk.rows if columns is None else columns.renumber(chunk.rows)
-            kernel = linear_build.scoring(rows.layout)
-            pieces.append(loss_sums.scores_of(kernel, rows, chunk.order, parameters, outputs))
-            epoch.done(number)
-        return np.asarray(np.concatenate(pieces), np.float64)
+        return scores_of_chunks(
+            data, lambda rows: linear_build.scoring(rows.layout), parameters, len(self.intercept),
+            (lambda rows: rows) if columns is None else columns.renumber,
+        )  # fmt: skip
 
     def predict(self, data: Rows) -> NDArray[np.float64]:
         """Return the class, or the number, of each row."""
