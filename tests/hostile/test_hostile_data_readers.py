@@ -33,6 +33,8 @@ TEXTS = {
     "ffm": b"1 0:1:0.5 1:7:1 2:3:1e2\n0 0:2:1 1:7:1\n1 2:4:.5\n",
     "csv": b'userId,movieId,rating,timestamp\n1,31,2.5,12\nann,"a, b",4,13\n7,5,3,14\n',
     "tsv": b"1\t31\t2.5\n2\t31\t4\n1\t7\t5\n",
+    "tab": b'label\tprice\tshop\n1\t2.5\t"a\tb"\n0\t\tx\n1\t1e3\ty\n',
+    "jsonl": b'{"label": 1, "x": 2.5, "s": "a", "t": [1, 2]}\n{"label": 0, "x": null, "s": "b"}\n',
     "edges": b"# graph\nann bob 2\nbob,cid,0.5\ncid ann\n",
     "seeds": b"ann 0\nbob 1\ncid 1\n",
 }
@@ -58,6 +60,8 @@ READ: dict[str, Callable[[Path], object]] = {
     "vw": open_rows,
     "ffm": lambda path: hogwild.FieldAwareFactorisationMachine(path),
     "csv": open_ratings,
+    "tab": open_rows,
+    "jsonl": open_rows,
     "tsv": open_ratings,
     "edges": read_edges,
     "seeds": read_seeds,

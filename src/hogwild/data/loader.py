@@ -77,7 +77,7 @@ def load(
     With ``shuffle=False`` the order of the files is kept. The name of the data set is by default that of the files.
     ``limit`` is the largest number of bytes that the rows may take while they are read. None means the available
     memory. Rows that take more than half of it stay in the order of the files, because a shuffle needs a copy of them.
-    Epochs visit them in random order all the same.
+    Epochs visit them in random order all the same, some neighbours at a time.
     """
     room = available_bytes() if limit is None else limit
     if limit is None and room < _LEAST_ROOM:
