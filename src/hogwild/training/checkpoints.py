@@ -69,6 +69,8 @@ class Snapshot:
         for part, kept in zip(session.state, self.state.arrays(), strict=True):
             if part.shape != kept.shape:
                 raise ValueError(f"parameters of shape {kept.shape} instead of {part.shape}")
+            if kept.dtype != part.dtype:
+                raise ValueError(f"parameters of type {kept.dtype} instead of {part.dtype}")
             part[:] = kept
         session.mean = _copied(self.mean)
 
