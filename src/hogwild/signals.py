@@ -9,12 +9,60 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__)
+
+
+_LATER_SECONDS = 0.05  # until an interruption that had to wait is tried again
+_MOST_SECONDS = 5.0  # that it waits
+
+
+@dataclass(slots=True)
+class _Interruption:
+    """KeyboardInterrupt that waits until it may be raised.
+
+    Within an import it would leave a module half made, which other code takes for a missing one. A callback of LLVM
+    would swallow it. So the signal is sent again a little later.
+    """
+
+    _until: float | None = None  # time up to which it waits; None if it does not
+    _sent: int = 0  # signals that were sent again and have not arrived
+
+    def is_sent_again(self) -> bool:
+        """Return whether the signal that has arrived is one that was sent again."""
+        if self._sent == 0:
+            return False
+        self._sent -= 1
+        return True
+
+    def occur(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt now, or see to it that the signal comes again."""
+        now = time.monotonic()
+        self._until = self._until or now + _MOST_SECONDS
+        if _may_be_interrupted(frame) or now >= self._until:
+            self._until = None
+            raise KeyboardInterrupt
+        threading.Thread(target=self._send_again, args=(number,), daemon=True).start()
+
+    def _send_again(self, number: int) -> None:
+        time.sleep(_LATER_SECONDS)
+        self._sent += 1
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+
+def _may_be_interrupted(frame: FrameType | None) -> bool:
+    """Return whether no function that is running is an import or a callback of LLVM."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen importlib") or code.co_name.startswith("_raw_object_cache"):
+            return False
+        frame = frame.f_back
+    return True
 
 
 @dataclass(slots=True)
@@ -22,6 +70,7 @@ class Interrupt:
     """Handler that records the first signal; the second one raises KeyboardInterrupt."""
 
     number: int | None = None
+    _second: _Interruption = field(default_factory=_Interruption, repr=False)
 
     @property
     def pressed(self) -> bool:
@@ -31,7 +80,8 @@ class Interrupt:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         if self.number is not None:
-            raise KeyboardInterrupt
+            self._second.is_sent_again()
+            self._second.occur(number, frame)
         self.number = number
 
 
@@ -40,14 +90,15 @@ class Termination:
     """Handler of a command, which raises KeyboardInterrupt as Ctrl-C does; the signal after it ends the process."""
 
     number: int | None = None
+    _first: _Interruption = field(default_factory=_Interruption, repr=False)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
-        if self.number is not None:
+        if self.number is not None and not self._first.is_sent_again():
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.number = number
-        raise KeyboardInterrupt
+        self._first.occur(number, frame)
 
     @property
     def exit_code(self) -> int:
@@ -121,6 +172,19 @@ def has_own_handler(number: int) -> bool:
     return isinstance(signal.getsignal(number), (Interrupt, Termination))
 
 
+@contextmanager
+def blocked_signals() -> Iterator[None]:
+    """Block the signals that end a run within the block, for the start of a process.
+
+    The process begins with them blocked, and does not end before :func:`leave_signals_to_parent` is called in it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def leave_signals_to_parent() -> None:
     """Ignore the signals that end a run, because the parent reacts to them.
 
@@ -128,3 +192,4 @@ def leave_signals_to_parent() -> None:
     """
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)

@@ -15,7 +15,7 @@ import pytest
 
 from hogwild import load
 from hogwild.cli import main
-from hogwild.signals import Interrupt, deferred_interrupts, terminations
+from hogwild.signals import Interrupt, blocked_signals, deferred_interrupts, terminations
 
 COMMAND = [sys.executable, "-c", "import sys; from hogwild.cli import main; sys.exit(main())"]
 
@@ -141,3 +141,39 @@ def test_ctrl_c_while_the_command_line_is_imported_is_one_line() -> None:
         [sys.executable, "-c", PRESSED_DURING_AN_IMPORT], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+
+
+IMPORTED = """
+import os, signal
+os.kill(os.getpid(), signal.SIGTERM)
+whole = sum(range(1000))
+"""
+
+
+def test_an_import_is_not_cut(tmp_path: Path) -> None:
+    """A module that is being imported when the signal comes is whole, and the interruption comes right after it."""
+    (tmp_path / "cut_module.py").write_text(IMPORTED)
+    program = """
+import sys, time
+from hogwild.signals import terminations
+with terminations() as termination:
+    try:
+        import cut_module
+        time.sleep(60)
+    except KeyboardInterrupt:
+        sys.exit(termination.exit_code + (sys.modules["cut_module"].whole != 499500))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        timeout=50, check=False,
+    )  # fmt: skip
+    assert done.returncode == 143
+
+
+def test_processes_begin_with_signals_blocked() -> None:
+    """A signal to a whole group does not end a process that has not yet left signals to its parent."""
+    program = "import time; time.sleep(0.5); from hogwild.signals import leave_signals_to_parent as leave; leave()"
+    with blocked_signals():
+        process = subprocess.Popen([sys.executable, "-c", program])
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(50) == 0

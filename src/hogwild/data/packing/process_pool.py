@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from hogwild.errors import WorkerError
-from hogwild.signals import leave_signals_to_parent
+from hogwild.signals import blocked_signals, leave_signals_to_parent
 
 _BOOT = "import sys; sys.path[:] = {path!r}; from hogwild.data.packing.process_pool import serve; serve()"
 
@@ -27,9 +27,10 @@ class ProcessPool:
 
     def __init__(self, processes: int) -> None:
         boot = [sys.executable, "-c", _BOOT.format(path=sys.path)]
-        self._processes = [
-            subprocess.Popen(boot, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(processes)
-        ]
+        with blocked_signals():
+            self._processes = [
+                subprocess.Popen(boot, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(processes)
+            ]
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         for process in self._processes:
             self._idle.put(process)

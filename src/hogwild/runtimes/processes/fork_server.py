@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 from hogwild.errors import WorkerError
-from hogwild.signals import leave_signals_to_parent
+from hogwild.signals import blocked_signals, leave_signals_to_parent
 
 BOOT = (
     "import json, sys; given = json.loads(sys.argv[1]); sys.path[:] = given['path']; "
@@ -43,10 +43,11 @@ class ForkServer:
         given = json.dumps({"path": [str(entry) for entry in sys.path], "socket": theirs.fileno()})
         # NumPy's OpenBLAS starts its threads when it is loaded; one thread means that the fork server has none.
         environment = {**SPIN, **os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            [sys.executable, *flags, "-c", BOOT, given], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-            env=environment,
-        )  # fmt: skip
+        with blocked_signals():
+            self._process = subprocess.Popen(
+                [sys.executable, *flags, "-c", BOOT, given], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                env=environment,
+            )  # fmt: skip
         theirs.close()
         ours.settimeout(LIMIT)
         self._socket = ours
