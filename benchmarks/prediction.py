@@ -207,8 +207,8 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "prediction",
         "Predictions: latency and throughput",
         [
-            "One row, microseconds a call, median (least): `model.predict` in this process, and onnxruntime with one thread,",
-            "on the graph of `to_onnx`:",
+            "One row, microseconds a call, median (least): `model.predict` in this process, and onnxruntime with one",
+            "thread, on the graph of `to_onnx`:",
             "",
             *results.table(["row", "hogwild", "scikit-learn", "onnxruntime"], one),
             "",
