@@ -57,18 +57,28 @@ class Column:
         return self._hashed("", "".join(names).encode(), offsets)
 
     def hashed_categories(self, values: pyarrow.Array) -> Array:
-        """Return the hashed position of the feature ``column=value`` for every value; hash each distinct value once."""
+        """Return the hashed position of the feature ``column=value`` for every value.
+
+        Values of a dictionary and whole numbers are hashed once each. To hash a text is faster than to look it up.
+        """
         import pyarrow as pa
 
+        if is_text(values.type):
+            return self._hashed_texts(values)
         coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         distinct = coded.dictionary
-        if pa.types.is_integer(distinct.type):
-            distinct = distinct.cast(pa.string())
-        distinct = distinct.cast(pa.large_binary())
-        _, offsets, text = distinct.buffers()
-        ends = np.frombuffer(offsets, np.int64)[distinct.offset : distinct.offset + len(distinct) + 1]
-        hashes = self._hashed("=", text or b"", ends)
+        hashes = self._hashed_texts(distinct.cast(pa.string()) if pa.types.is_integer(distinct.type) else distinct)
         return np.asarray(hashes[coded.indices.to_numpy(zero_copy_only=False)])
+
+    def _hashed_texts(self, texts: pyarrow.Array) -> Array:
+        import pyarrow as pa
+
+        if len(texts) == 0:
+            return np.empty(0, np.uint32)
+        texts = texts.cast(pa.large_binary())
+        _, offsets, text = texts.buffers()
+        ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        return self._hashed("=", text or b"", ends)
 
     def _hashed(self, between: str, text: bytes | pyarrow.Buffer, offsets: Array) -> Array:
         out = np.empty(len(offsets) - 1, np.uint32)

@@ -271,7 +271,7 @@ def _place(counts: Array, indices: Array, values: Array, free: Array, to_indices
         free[row] = to
 
 
-def _nothing(array: pyarrow.Array, first_row: int) -> Entries:
+def _nothing(array: pyarrow.Array | Array, first_row: int) -> Entries:
     return Entries(np.zeros(len(array), np.int64), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
@@ -311,9 +311,11 @@ class _Numbers:
 
     def _binned(self, bins: Array, present: Array, between: str) -> Entries:
         kept = bins[present]
-        distinct, which = np.unique(kept, return_inverse=True)
-        hashed = self.column.hashed(*(f"{between}{number}" for number in distinct.tolist()))
-        return Entries(present.astype(np.int64), hashed[which], np.ones(len(kept), np.float32))
+        if not len(kept):
+            return _nothing(present, 0)
+        least = int(kept.min())
+        hashed = self.column.hashed(*(f"{between}{number}" for number in range(least, int(kept.max()) + 1)))
+        return Entries(present.astype(np.int64), hashed[kept - least], np.ones(len(kept), np.float32))
 
 
 @dataclass(frozen=True, slots=True)
