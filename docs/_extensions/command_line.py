@@ -65,7 +65,7 @@ def groups(parameters: list[Any]) -> Iterator[tuple[str, list[Any]]]:
 
 def table(title: str, parameters: list[Any]) -> Iterator[str]:
     """Yield a section with a table of parameters."""
-    yield from (f"## {title}", "", "| | |", "|---|---|")
+    yield from (f"## {title}", "", "| name | meaning |", "|---|---|")
     for parameter in parameters:
         names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
         if not named(parameter):
