@@ -34,6 +34,8 @@ OF_ARRAYS_AND_FRAMES = {
     "to_numpy",
     "collect_schema",
     "__arrow_c_stream__",
+    "columns",
+    "dtypes",
 }
 OF_GRAPHS = {"is_directed", "edges"}
 OF_PYTORCH = {
@@ -42,7 +44,7 @@ OF_PYTORCH = {
     "updates_in_backward",  # of a module: to import its class would load Numba in every worker
     "profile", "gathers_steps",
 }  # fmt: skip
-OF_FUNCTIONS_AND_ERRORS = {"__name__", "ctx", "actor_init_failed", "experiment", "status"}
+OF_FUNCTIONS_AND_ERRORS = {"__name__", "__notes__", "ctx", "actor_init_failed", "experiment", "status"}
 # scikit-learn's contract: what is learnt is there after a fit.
 OF_ESTIMATORS = {
     "_mean", "_reading", "_state", "_step", "classes_", "coef_", "feature_names_in_", "intercept_", "model_", "t_",

@@ -202,6 +202,12 @@ def test_strategies_that_cannot_work(strategy: Any, said: str) -> None:
         minimise(Linear((X, Y)), "sgd", 0.1, strategy, budget=1)
 
 
+@pytest.mark.parametrize("seed", ["a", -1, 0.5, None])
+def test_seeds_that_are_none(seed: Any) -> None:
+    with pytest.raises(ParameterError, match="'seed' parameter must be a whole number of at least 0"):
+        minimise(Linear((X, Y)), "sgd", 0.1, "serial", budget=1, seed=seed)
+
+
 def test_a_class_of_a_runtime() -> None:
     with pytest.raises(ParameterError, match=r"Got the class Threads: write Threads\(...\)"):
         minimise(Linear((X, Y)), runtime=hogwild.Threads)  # type: ignore[arg-type]

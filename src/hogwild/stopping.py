@@ -211,6 +211,8 @@ class RecordInterval:
 
 def budget_of(budget: Budget | int | None) -> Budget:
     """Return a budget from a number of epochs; a budget is returned as it is."""
+    if budget is not None and not isinstance(budget, Budget) and not _is_number(budget, Integral):
+        raise invalid_parameter("budget", "a number of epochs, or Budget(epochs=..., ...)", budget)
     return budget if isinstance(budget, Budget) else Budget(epochs=budget)
 
 

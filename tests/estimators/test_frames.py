@@ -7,7 +7,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hogwild import HogwildClassifier, HogwildOneClassSVM, HogwildRegressor
+from hogwild import (
+    HogwildClassifier,
+    HogwildFMClassifier,
+    HogwildFMRegressor,
+    HogwildOneClassSVM,
+    HogwildRegressor,
+)
+from hogwild.errors import DataError
 
 QUICK = {"max_iter": 5, "tol": None, "random_state": 0}
 NAMES = ["a", "b", "c", "d"]
@@ -82,3 +89,22 @@ def test_behind_a_scaler_that_puts_out_frames(kind, y, library):
     assert list(pipe[:-1].transform(frame(X)).columns) == NAMES
     plain = make_pipeline(StandardScaler(), kind(**QUICK)).fit(X, y)
     np.testing.assert_allclose(pipe.predict(frame(X)), plain.predict(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [HogwildClassifier, HogwildRegressor, HogwildOneClassSVM, HogwildFMRegressor])
+def test_columns_of_text_are_named(kind, library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]({"a": [1.0, 2.0], "city": ["Ulm", "Bonn"]})
+    said = r"columns that are not numbers: 'city' .*OneHotEncoder\(\), \['city'\].* hogwild.data.open\(frame, y\)"
+    with pytest.raises(DataError, match=said):
+        kind().fit(frame, [0, 1])
+
+
+@pytest.mark.parametrize("kind", [HogwildClassifier, HogwildFMClassifier])
+def test_a_model_of_a_table_takes_frames(kind, library, tmp_path):
+    columns = {"size": X[:, 0], "city": np.where(X[:, 1] > 3, "Ulm", "Bonn"), "bought": (X[:, 0] > 3).astype(int)}
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    quick = QUICK if kind is HogwildClassifier else {"max_iter": 5, "random_state": 0}
+    model = kind(**quick).fit(tmp_path / "t.csv", "bought")
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library](columns)
+    assert model.predict(frame).tolist() == model.predict(tmp_path / "t.csv").tolist()
+    assert model.score(frame, columns["bought"]) == model.score(tmp_path / "t.csv") > 0.8

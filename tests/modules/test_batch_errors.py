@@ -51,6 +51,18 @@ def test_metrics_that_cannot_be_called(metrics: Any, said: str) -> None:
         Module(nn.Linear(3, 2), ENTROPY, classes(), metrics=metrics)
 
 
+def test_classes_instead_of_objects() -> None:
+    with pytest.raises(ParameterError, match=r"Got the class CrossEntropyLoss: write CrossEntropyLoss\(...\)"):
+        Module(nn.Linear(3, 2), nn.CrossEntropyLoss, classes())
+    with pytest.raises(ParameterError, match=r"Got the class Linear: write Linear\(...\)"):
+        Module(nn.Linear, ENTROPY, classes())  # type: ignore[arg-type]
+
+
+def test_a_budget_of_another_kind() -> None:
+    with pytest.raises(ParameterError, match=r"'budget' parameter must be a number of epochs, or Budget"):
+        minimise(Module(nn.Linear(3, 2), ENTROPY, classes()), budget={"epochs": 2})  # type: ignore[arg-type]
+
+
 def test_a_loss_of_one_argument() -> None:
     with pytest.raises(ParameterError, match=r"'loss_fn' .* \(outputs, target\) -> mean loss. Got <lambda>\(outputs\)"):
         Module(nn.Linear(3, 2), lambda outputs: outputs.mean(), classes())
@@ -98,6 +110,8 @@ def test_errors_name_the_part_and_the_shapes(parts: str, where: str) -> None:
     with pytest.raises((RuntimeError, AttributeError)) as error:  # by messages as it is, from a process as WorkerError
         train(options, where)
     assert re.search(said, "".join(traceback.format_exception(error.value)))
+    if where == "processes":
+        assert re.search(said, str(error.value).splitlines()[0])
 
 
 def test_a_trial_reads_one_batch() -> None:

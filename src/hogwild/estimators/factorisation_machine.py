@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,7 @@ from hogwild.estimators.inputs import (
     labels_and_weights,
     open_source,
     refuse_labels,
+    told_of_text,
 )
 from hogwild.estimators.sklearn_parameters import processors_left
 from hogwild.losses import Loss
@@ -153,7 +154,9 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         else:
             if hasattr(X, "tocsr"):
                 require_structure(X)
-            matrix, targets = validate_data(self, X, y, **self._arrays(), y_numeric=isinstance(self, RegressorMixin))
+            numeric = isinstance(self, RegressorMixin)
+            with told_of_text(X):
+                matrix, targets = validate_data(self, X, y, **self._arrays(), y_numeric=numeric)
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, matrix, dtype=np.float32)
             numbers, labels = self._encoded(targets)
@@ -231,7 +234,10 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         check_is_fitted(self, "model_")
         if is_source(X):
             return self.model_.decide(X if isinstance(X, Dataset) else self.model_.open(X))
-        return self.model_.decide(validate_data(self, X, **self._arrays(), reset=False))
+        if hasattr(X, "columns") and self.model_.reading.get("encoding") is not None:
+            return self.model_.decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
+        with told_of_text(X):
+            return self.model_.decide(validate_data(self, X, **self._arrays(), reset=False))
 
     def _labelled(
         self, X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -18,7 +19,7 @@ from hogwild.data.chunks import number_type, row_numbers
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
 from hogwild.data.min_max import WORTH_A_THREAD, min_max
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, HogwildError, ParameterError
 from hogwild.files import parse_size
 from hogwild.jit import compiled
 
@@ -107,6 +108,39 @@ def float_types(X: object) -> list[Any]:
     """
     single = hasattr(X, "collect_schema") and all(str(kind) == "Float32" for kind in X.collect_schema().dtypes())
     return [np.float32] if single else FLOATS
+
+
+@contextmanager
+def told_of_text(X: Any) -> Iterator[None]:
+    """Raise an error that names the columns, where scikit-learn cannot make numbers of a data frame's texts.
+
+    Raises
+    ------
+    DataError
+        If that fails, and the frame has columns that are not numbers.
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        texts = _text_columns(X)
+        if not texts or isinstance(error, HogwildError):
+            raise
+        shown = ", ".join(map(repr, texts[:5])) + (", ..." if len(texts) > 5 else "")
+        raise DataError(
+            f"the data frame has columns that are not numbers: {shown} ({error})",
+            remedy="Encode them by a step before this one, as in make_pipeline(make_column_transformer(("
+            f"OneHotEncoder(), [{texts[0]!r}]), remainder='passthrough'), ...); or give fit the open data set "
+            "hogwild.data.open(frame, y), which encodes them.",
+        ) from error
+
+
+def _text_columns(X: Any) -> list[str]:
+    """Return the names of the columns of a data frame that are not numbers; none of anything else."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return []
+    kinds = X.dtypes.tolist() if hasattr(X.dtypes, "tolist") else list(X.dtypes)
+    numbers = ("int", "uint", "float", "bool")
+    return [str(name) for name, kind in zip(X.columns, kinds, strict=True) if not str(kind).lower().startswith(numbers)]
 
 
 def is_source(X: object) -> TypeGuard[Source]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,7 @@ from hogwild.estimators.inputs import (
     refuse_labels,
     rows_to_validate,
     split_off,
+    told_of_text,
 )
 from hogwild.estimators.onnx_export import to_onnx
 from hogwild.estimators.sklearn_parameters import (
@@ -111,10 +112,11 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         }
         if hasattr(X, "tocsr"):
             require_structure(X)
-        if self.__sklearn_tags__().target_tags.required:
-            rows, labels = validate_data(self, X, y, **how)
-        else:
-            rows, labels = validate_data(self, X, **how), y
+        with told_of_text(X):
+            if self.__sklearn_tags__().target_tags.required:
+                rows, labels = validate_data(self, X, y, **how)
+            else:
+                rows, labels = validate_data(self, X, **how), y
         if sample_weight is None:
             return rows, labels, None
         if self._all_params()["early_stopping"] and not np.any(sample_weight):
@@ -250,9 +252,12 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         if is_source(X):
             model = self._model(intercept)
             return model.decide(X if isinstance(X, Dataset) else model.open(X))
+        if hasattr(X, "columns") and getattr(self, "_reading", {}).get("encoding") is not None:
+            return self._model(intercept).decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
         if hasattr(X, "tocsr"):
             require_structure(X)
-        rows = validate_data(self, X, accept_sparse="csr", reset=False)
+        with told_of_text(X):
+            rows = validate_data(self, X, accept_sparse="csr", reset=False)
         coef = self.coef_
         if coef.ndim == 1:  # SciPy cannot reshape a sparse array of one dimension
             coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)

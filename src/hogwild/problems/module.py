@@ -23,7 +23,7 @@ from hogwild.nn.lr_scheduler import schedule_of
 from hogwild.nn.record_loader import RecordLoader
 from hogwild.problems.batch_errors import checked_loss, figure, noting
 from hogwild.problems.problem import Defaults, Problem
-from hogwild.registry import check_arguments, invalid_parameter
+from hogwild.registry import check_arguments, invalid_parameter, not_an_object
 from hogwild.schedules import Schedule
 
 Metric = Callable[[Tensor, Any], Tensor]
@@ -95,10 +95,12 @@ class Module(Problem):
     defaults = Defaults(epochs=10)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.net, nn.Module):
-            raise invalid_parameter("net", "a torch.nn.Module", type(self.net).__name__)
-        if not callable(self.loss_fn):
-            raise invalid_parameter("loss_fn", "a function of outputs and target", self.loss_fn)
+        given: Any = self.net
+        if not isinstance(given, nn.Module):
+            got = given if isinstance(given, type) else type(given).__name__
+            raise not_an_object("net", "a torch.nn.Module", got, nn.Module)
+        if not callable(self.loss_fn) or isinstance(self.loss_fn, type):
+            raise not_an_object("loss_fn", "a function of outputs and target", self.loss_fn, object)
         check_arguments("loss_fn", self.loss_fn, 2, "(outputs, target) -> mean loss")
         batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
         if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:

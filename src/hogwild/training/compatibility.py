@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 from hogwild import strategies
@@ -189,6 +190,9 @@ def _options(job: Job) -> Iterator[Refusal]:
     init: Any = options.init  # a user may give anything
     callbacks: Any = options.callbacks
     folder: Any = options.folder
+    seed: Any = options.seed
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        yield invalid_parameter("seed", "a whole number of at least 0", seed)
     if init is not None and not isinstance(init, WarmStart):
         yield invalid_parameter("init", "WarmStart(run.state)", init)
     if not isinstance(callbacks, Iterable) or not all(map(callable, callbacks)):

@@ -38,7 +38,7 @@ def main(given: dict[str, Any], files: list[int]) -> None:
         shared = [SharedBlock(size, fd) for size, fd in zip(given["sizes"], blocks, strict=True)]
         _run_task(given, shared, report, orders)
     except BaseException as error:
-        report({"kind": "failed", "error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+        report({"kind": "failed", "error": in_words(error), "traceback": traceback.format_exc()})
         _exit(1)
     report({"kind": "done"})
     _exit(0)
@@ -66,6 +66,17 @@ def _take_over_environment(given: dict[str, Any]) -> None:
     os.chdir(given["folder"])
     os.environ.clear()
     os.environ.update(given["environment"])
+
+
+def in_words(error: BaseException) -> str:
+    """Return an error in one line: its type, what it says, and its notes.
+
+    >>> wrong = ValueError("2 is not 3")
+    >>> wrong.add_note("This happened in the loss.")
+    >>> in_words(wrong)
+    'ValueError: 2 is not 3 This happened in the loss.'
+    """
+    return " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
 
 
 def _run_task(given: dict[str, Any], blocks: list[SharedBlock], report: Report, orders: int) -> None:
