@@ -19,7 +19,7 @@ model = hogwild.load(os.environ["MODEL"])  # once in each process: it runs no co
 
 @app.post("/predict")
 def predict(row: dict[int, float]) -> dict[str, float]:
-    """Score one row, in some tens of microseconds. Rows that do not fit the model are answered with 422 and the reason."""
+    """Score one row. Rows that do not fit the model are answered with 422 and the reason."""
     try:
         return {"prediction": float(model.predict(row)[0])}
     except HogwildError as reason:
