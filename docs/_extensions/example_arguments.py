@@ -8,6 +8,7 @@ from typing import Any
 DRAW = "--draw"
 ARGUMENTS: dict[str, list[str]] = {
     "count_conflicts.py": [DRAW],
+    "criteo.py": ["50000"],
     "demo.py": [DRAW],
     "digits_mlp.py": [DRAW],
     "fashion_mnist.py": ["", "2"],
