@@ -263,6 +263,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "label 'click' with 2 classes; numbers (standard): price; categories (hash): city" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "m"), str(tmp_path / "a.csv")]) == 0
     assert set(capsys.readouterr().out.split()) <= {"yes", "no"}
+    for command in (["inspect", tmp_path / "a.csv"], ["pack", tmp_path / "a.csv", tmp_path / "p"]):
+        assert main([*map(str, command), "--drop", "t*"]) == 0
+        assert "numbers (standard): age, price; categories (hash): city, user_id" in capsys.readouterr().err
 
 
 def test_other_forms_of_a_table_give_the_same_scores(model: Any, tmp_path: Path) -> None:
@@ -306,3 +309,14 @@ def test_folders_with_partitions(tmp_path: Path) -> None:
 def test_wrong_json_lines(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         open_data(csv(tmp_path, text, "a.jsonl"))
+
+
+def test_several_processes_pack_a_table_as_one_does(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        frame(200).to_csv(tmp_path / name, index=False)
+    made = [
+        pack([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / str(workers), workers=workers) for workers in (1, 2)
+    ]
+    assert made[0].encoding == made[1].encoding
+    np.testing.assert_array_equal(made[0].labels(), made[1].labels())
+    np.testing.assert_array_equal(made[0].frequencies(), made[1].frequencies())

@@ -62,6 +62,10 @@ def inspect(
 
         with downloads_shown(out, bar):
             dataset = sources.open(data, reading=how)
+        if dataset.encoding is not None:
+            from hogwild.data.tables.guess import describe as roles_of
+
+            out.note(roles_of(dataset.encoding))
         if isinstance(dataset, InMemoryDataset):
             dataset = without_absent(dataset)  # Counts of features that no row has could take all memory.
         bar.update(task, description="Comparing rows")

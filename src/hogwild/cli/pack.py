@@ -112,6 +112,10 @@ def pack(
         with downloads_shown(out, bar):
             made, machines = _packed(sources, dest, runtime, address, shards, common)
     seconds = time.perf_counter() - started
+    if made.encoding is not None:
+        from hogwild.data.tables.guess import describe
+
+        out.note(describe(made.encoding))
     size = _bytes(made.meta, dest, machines)
     out.show(
         f"{made.n_rows:,} rows x {made.n_features:,} features, {made.nonzeros:,} non-zeros in {dest} "

@@ -63,6 +63,10 @@ class Divided:
     read: Callable[[Path, ReadOptions, int, tuple[int, int]], Iterator[CSRRows]]
 
 
+def _as_given(paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
+    return reading
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """File format: its name, its file name endings, and its function ``read``.
@@ -87,7 +91,7 @@ class Reader:
     divided: Divided | None = None  # Reading of parts of a file. None means that a file is read as a whole.
     tabular: bool = False  # Whether files are tables, of which one column is the label.
     # Function of all files that returns the options with the encoding of a table; other formats need none.
-    fit: Callable[[Sequence[Path], ReadOptions], ReadOptions] = lambda paths, reading: reading
+    fit: Callable[[Sequence[Path], ReadOptions], ReadOptions] = _as_given
 
 
 @dataclass(frozen=True, slots=True)

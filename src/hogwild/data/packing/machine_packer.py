@@ -33,7 +33,7 @@ from hogwild.data.packing.stages import (
     write_shard,
 )
 from hogwild.data.reader import ReadOptions, Schema
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, ParameterError
 from hogwild.files import new_folder
 
 CHUNK = 2**23  # Bytes of files that are sent to another machine at a time.
@@ -235,6 +235,11 @@ def _found(path: Path, reading: ReadOptions) -> FoundFile:
     from hogwild.data.open_dataset import single_reader
 
     reader = single_reader([path], reading)
+    if reader.tabular and reader.name != "criteo" and (reader.name != "parquet" or reading.roles is not None):
+        raise DataError(
+            f"columns of a {reader.name} file are encoded by what one machine sees of all files", path=path,
+            remedy="Pack tables without --runtime ray, or convert them to Parquet, whose types say what columns are.",
+        )  # fmt: skip
     with path.open("rb") as file:
         ends = file.read(_ENDS)
         file.seek(max(0, path.stat().st_size - _ENDS))
