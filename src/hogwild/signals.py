@@ -26,8 +26,8 @@ _MOST_SECONDS = 5.0  # that it waits
 class _Interruption:
     """KeyboardInterrupt that waits until it may be raised.
 
-    Within an import it would leave a module half made, which other code takes for a missing one. A callback of LLVM
-    would swallow it. So the signal is sent again a little later.
+    Within an import it would leave a module half made, which other code takes for a missing one. The compiler's
+    callbacks would swallow it. A lock could be left behind. So the signal is sent again a little later.
     """
 
     _until: float | None = None  # time up to which it waits; None if it does not
@@ -55,11 +55,15 @@ class _Interruption:
         signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
+# Code that is not written to be left at any line: imports, the compiler, and locks of folders.
+_UNINTERRUPTED = ("<frozen importlib", "/llvmlite/", "/numba/", "/hogwild/folder_lock.py")
+
+
 def _may_be_interrupted(frame: FrameType | None) -> bool:
-    """Return whether no function that is running is an import or a callback of LLVM."""
+    """Return whether no function that is running is in code that must not be left at any line."""
     while frame is not None:
-        code = frame.f_code
-        if code.co_filename.startswith("<frozen importlib") or code.co_name.startswith("_raw_object_cache"):
+        name = frame.f_code.co_filename
+        if any(part in name for part in _UNINTERRUPTED):
             return False
         frame = frame.f_back
     return True

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,8 @@ def test_signals_at_random_moments(name: str, given: Path, tmp_path: Path) -> No
             if number == signal.SIGINT:
                 wait_for_handlers(process)
             # A terminal or a service manager sends a signal to all processes; Ray's own ones do not survive that.
-            os.killpg(process.pid, number) if group and "ray" not in name else process.send_signal(number)
+            with suppress(ProcessLookupError):  # It has just ended.
+                os.killpg(process.pid, number) if group and "ray" not in name else process.send_signal(number)
         started = time.monotonic()
         code, _, err = ended(process, GRACE_SECONDS)
         seconds = time.monotonic() - started
