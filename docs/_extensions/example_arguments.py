@@ -8,16 +8,18 @@ from typing import Any
 DRAW = "--draw"
 ARGUMENTS: dict[str, list[str]] = {
     "count_conflicts.py": [DRAW],
-    "criteo.py": ["50000"],
+    "criteo.py": ["20000"],
     "demo.py": [DRAW],
+    "digits_cnn.py": ["2"],
     "digits_mlp.py": [DRAW],
     "fashion_mnist.py": ["", "2"],
     "films.py": [DRAW],
     "interactions.py": [DRAW],
     "own_loss.py": [DRAW],
     "segmentation.py": [DRAW],
-    "sparse_clicks.py": ["50000"],
+    "sparse_clicks.py": ["20000"],
     "staleness.py": [DRAW],
+    "text_pipeline.py": ["6000"],
 }
 
 
