@@ -19,7 +19,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 _LATER_SECONDS = 0.05  # until an interruption that had to wait is tried again
-_MOST_SECONDS = 5.0  # that it waits
+_MOST_SECONDS = 20.0  # that it waits; Kubernetes waits 30 before it kills
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class Termination:
 
 @contextmanager
 def terminations() -> Iterator[Termination]:
-    """Make SIGTERM and SIGHUP raise KeyboardInterrupt within the block, as Ctrl-C does.
+    """Make Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt within the block, where it may be raised.
 
     A signal that is ignored, such as SIGHUP under ``nohup``, or that the program handles itself, stays as it is.
 
@@ -125,14 +125,16 @@ def terminations() -> Iterator[Termination]:
     """
     termination = Termination()
     is_main = threading.current_thread() is threading.main_thread()
-    replaced = [n for n in ENDING if is_main and signal.getsignal(n) is signal.SIG_DFL]
+    present = {number: signal.getsignal(number) for number in ENDING} if is_main else {}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    replaced = {number: handler for number, handler in present.items() if handler in usual}
     for number in replaced:
         signal.signal(number, termination)
     try:
         yield termination
     finally:
-        for number in replaced:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
