@@ -182,7 +182,7 @@ def test_all_the_options(files: dict[str, str], tmp_path: Path, capsys: pytest.C
         "--seconds", "60", "--target", "0.0001", "--patience", "5", "--out", str(tmp_path / "model"),
         "--checkpoint", str(tmp_path / "points"), "--checkpoint-seconds", "5", "--log", str(tmp_path / "log.jsonl"),
         "--tensorboard", str(tmp_path / "board"), "--format", "svmlight", "--features", "20", "--bits", "4",
-        "--label", "label", "--weight", "w", "--base", "1",
+        "--base", "1",
     ]  # fmt: skip
     done = Trained(words, capsys)
     assert done.code == 0

@@ -197,7 +197,7 @@ def test_who_draws_how():
     assert repr(Weighted([1, 2])) == repr(Weighted([1.0, 2.0])) != repr(Weighted([2, 1]))
     with pytest.raises(ParameterError, match=r"LabelSkew\(skew=1.0\) is for a Module.*'replacement' or Weighted"):
         row_sampling(LabelSkew())
-    with pytest.raises(ParameterError, match="loss of a Module is the mean of a batch"):
+    with pytest.raises(ParameterError, match=r"samples of a batch cannot be weighed\. WeightedRandom"):
         batch_sampling(Weighted([1, 2]))
     data = InMemoryDataset(random_rows(3, 30), shuffled=False)
     with pytest.raises(ParameterError, match=r"for each of the 30 rows of arrays\. Got 2"):

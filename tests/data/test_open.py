@@ -122,6 +122,9 @@ def test_an_index_too_large_for_the_memory(tmp_path, monkeypatch):
 
 def test_a_file_too_large_for_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(loader, "available_bytes", lambda: 2_000)
+    with pytest.raises(DataError, match=r"a\.fake: 2\.0 KiB of memory are left, .*160\.0 MiB or more"):
+        hogwild.data.open(fake_file(tmp_path), readers=[reader_of(random_rows(0))])
+    monkeypatch.setattr(loader, "_LEAST_ROOM", 0)
     with pytest.raises(DataError, match=r"a\.fake: the rows do not fit.*hogwild pack"):
         hogwild.data.open(fake_file(tmp_path), readers=[reader_of(random_rows(0))])
     monkeypatch.undo()

@@ -24,7 +24,10 @@ def test_a_worker_waits_between_its_read_and_its_write(in_backward: bool) -> Non
     nn.init.zeros_(net.weight)
     seen: list[bool] = []
     worker = object.__new__(HogwildWorker)
-    worker.work = SimpleNamespace(problem=SimpleNamespace(loss=lambda batch: ((net(batch) - 3.0).square().mean(), 1)))
+    problem = SimpleNamespace(
+        loss=lambda batch: ((net(batch) - 3.0).square().mean(), 1), clip_gradients=lambda optimiser: None
+    )
+    worker.work = SimpleNamespace(problem=problem)
     worker.optimiser, worker.policy = torch.optim.SGD(net.parameters(), lr=0.1), contextlib.nullcontext()
     worker._watched, worker._writes_in_backward = None, in_backward
 

@@ -134,7 +134,7 @@ def test_targets(value: Any) -> None:
     ("wrong", "message"),
     [
         ({"budget": Budget(epochs=3, patience=2)}, "'patience' of a budget .* give test data"),
-        ({"budget": 2.5}, "'epochs' parameter must be a positive integer. Got 2.5"),
+        ({"budget": 2.5}, r"'budget' parameter must be a number of epochs.* Got 2\.5"),
         ({"average": 1.5}, "'average' parameter must be between 0 and 1"),
         ({"resume": True}, "say where the checkpoints are"),
         ({"strategy": object()}, "'strategy' parameter must be a strategy such as"),
