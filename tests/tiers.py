@@ -11,6 +11,15 @@ import functools
 
 # Programs that are started and killed, clusters, limits of memory, everything that waits for real time to pass.
 SLOW = (
+    "test_examples.py & criteo.py",
+    "data/test_tables.py::test_several_processes_pack_a_table_as_one_does",
+    "modules/test_batch_errors.py & processes-a loss for each sample",
+    "modules/test_lr_schedulers.py::test_runs_follow_it & processes",
+    "training/test_follow.py::test_the_command_is_ended_and_goes_on",
+    "estimators/test_frames.py::test_a_model_of_a_table_takes_frames & pandas-HogwildFMClassifier",
+    "test_onnx_of_models.py::test_factorisation_machines & hinge-dense",
+    "test_single_row.py::test_one_row_is_scored_as_many_are & of length one",
+    "data/test_criteo.py::test_a_model_of_the_same_rows_as_svmlight_is_the_same",
     "chaos/test_kill.py",
     "chaos/test_ray.py",
     "cli/test_completion.py & fish",
