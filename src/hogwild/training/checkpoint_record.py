@@ -17,20 +17,19 @@ MOST = 2**53  # Larger counts are no counts of a run.
 
 
 def check_record(record: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` if an entry is missing, unknown to this version or of another type.
+    """Raise ``ValueError`` if an entry is missing or of another type.
 
     >>> check_record({"config": {}})
     Traceback (most recent call last):
         ...
-    ValueError: its entry 'step' is missing
+    ValueError: its entry 'halvings' is missing
     """
-    for name, check in ENTRIES.items():
+    for name in ENTRIES:
         if name not in record:
             raise ValueError(f"its entry {name!r} is missing")
-        if not check(record[name]):
+    for name, check in (*ENTRIES.items(), *OPTIONAL.items()):
+        if name in record and not check(record[name]):
             raise ValueError(f"its entry {name!r} has a wrong value")
-    if "good" in record and not _moment(record["good"]):
-        raise ValueError("its entry 'good' has a wrong value")
 
 
 def _number(value: object) -> bool:
@@ -84,13 +83,17 @@ def _moment(value: Any) -> bool:
 _POSITION: dict[str, str] = {entry.name: str(entry.type) for entry in fields(Position)}
 ENTRIES: Mapping[str, Check] = {
     "config": _config,
-    "step": _step,
     "halvings": _count,
     "start": _number,
     "best": _best,
     "stall": _stall,
     "history": _history,
+    "now": _moment,
+}
+# Entries that some runs do not have.
+OPTIONAL: Mapping[str, Check] = {
+    "step": _step,
     "laid_out": lambda value: value is None or isinstance(value, bool),
     "trained": _workers,
-    "now": _moment,
+    "good": _moment,
 }
