@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hogwild.data.reader import Reader, ReadOptions
+from hogwild.data.tables.arrow_errors import arrow_errors
 from hogwild.data.tables.encode import one_batch
 from hogwild.data.tables.table_reader import Batch, TableFormat, flat
-from hogwild.errors import DataError, HogwildError, MissingExtraError
+from hogwild.errors import DataError, MissingExtraError
 
 _AGAIN = "Make or fetch the file again."
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
@@ -22,7 +22,7 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
         import pyarrow as pa
     except ImportError:
         raise MissingExtraError("Reading Arrow files", "pyarrow", "parquet") from None
-    with _as_data_error(path), path.open("rb") as file:
+    with arrow_errors(path, "Arrow"), path.open("rb") as file:
         first = file.read(6)
         if not first:
             raise DataError("the file is empty", path=path, remedy="Check that it was written completely.")
@@ -45,22 +45,6 @@ def _stored(reader: Any) -> Iterator[Any]:
             yield reader.get_batch(number)
     else:
         yield from reader
-
-
-@contextmanager
-def _as_data_error(path: Path) -> Iterator[None]:
-    """Convert any exception of pyarrow to a ``DataError`` about the file."""
-    try:
-        yield
-    except (HogwildError, GeneratorExit):
-        raise
-    except FileNotFoundError:
-        raise DataError("there is no such file", path=path, remedy="Check the path.") from None
-    except PermissionError:
-        raise DataError("the file may not be read", path=path, remedy="Check its permissions.") from None
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise DataError(f"the Arrow file is damaged ({reason})", path=path, remedy=_AGAIN) from None
 
 
 ARROW_FORMAT = TableFormat(batches)

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.reader import Divided, Reader, ReadOptions
+from hogwild.data.tables.arrow_errors import arrow_errors
 from hogwild.data.tables.partitions import with_partition
 from hogwild.data.tables.table_reader import Batch, TableFormat
-from hogwild.errors import DataError, HogwildError, MissingExtraError
+from hogwild.errors import DataError, MissingExtraError
 from hogwild.machine import usable_cores
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
 def _batches(
     path: Path, reading: ReadOptions, file: Any, piece_bytes: int, extent: tuple[int, int] | None
 ) -> Iterator[Batch]:
-    with _as_data_error(path):
+    with arrow_errors(path, "Parquet"):
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
         found = file.iter_batches(
             batch_size=_batch_rows(path, schema, n_rows, piece_bytes), use_threads=usable_cores() > 1,
@@ -89,7 +90,7 @@ def _batches(
 
 
 def _rows_before(path: Path, file: Any, group: int) -> int:
-    with _as_data_error(path):
+    with arrow_errors(path, "Parquet"):
         return sum(file.metadata.row_group(number).num_rows for number in range(group))
 
 
@@ -106,31 +107,12 @@ PARQUET = Reader(
 
 
 @contextmanager
-def _as_data_error(path: Path) -> Iterator[None]:
-    """Convert any exception of pyarrow to a ``DataError`` about the file."""
-    try:
-        yield
-    except HogwildError:
-        raise
-    except FileNotFoundError:
-        raise DataError("there is no such file", path=path, remedy="Check the path.") from None
-    except IsADirectoryError:
-        raise DataError("this is a folder, not a Parquet file", path=path, remedy="Name the file in it.") from None
-    except PermissionError:
-        raise DataError("the file may not be read", path=path, remedy="Check its permissions.") from None
-    # The exception is one of Arrow, or ValueError, OverflowError and others from its bindings.
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise DataError(f"the Parquet file is damaged ({reason})", path=path, remedy=_AGAIN) from None
-
-
-@contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     try:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtraError("Reading Parquet", "pyarrow", "parquet") from None
-    with _as_data_error(path):
+    with arrow_errors(path, "Parquet"):
         with path.open("rb") as file:
             size, first = path.stat().st_size, file.read(4)
         if size == 0:
@@ -150,7 +132,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _next(path: Path, batches: Iterator[Any]) -> pyarrow.RecordBatch | None:
-    with _as_data_error(path):
+    with arrow_errors(path, "Parquet"):
         batch = next(batches, None)
         if batch is not None:
             # This call checks that offsets are within bounds, that text is valid and that dictionary codes exist.
