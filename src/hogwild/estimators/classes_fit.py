@@ -1,4 +1,4 @@
-"""The fit of several classes of sparse rows by a single worker, in one pass over the rows for all of them."""
+"""The fit of up to eight classes of sparse rows by a single worker, in one pass over the rows for all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hogwild.kernels import linear_epochs as loop
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassesFit:
-    """Fit of all classes in one pass over the rows."""
+    """Fit of some of the classes in one pass over the rows."""
 
     rows: CSRRows
     targets: Array
@@ -25,44 +25,32 @@ class ClassesFit:
     constants: Array
     kernel: Any
 
-    def train(self, weights: Array, progress: Array, epochs: int, classes: Array) -> None:
-        """Train some classes until the last one has converged, or for a number of epochs.
+    def train(self, start: Array, progress: Array, epochs: int, classes: slice, coef: Array) -> None:
+        """Train these classes until the last one has converged, or for a number of epochs.
 
-        The results replace the weights and the progress of these classes. Classes that have converged are left out
-        where fewer vectors then hold the others.
+        Their columns of ``start``, which has a row for each feature, are where they begin. The results are written to
+        their rows of ``coef``, which has a row for each class, and to their rows of ``progress``.
         """
-        running, self.constants[loop.MAX_EPOCHS] = classes, epochs
-        while running.size:
-            vectors = -(-running.size // loop.CLASSES_AT_A_TIME)
-            width, fewer = loop.CLASSES_AT_A_TIME * vectors, loop.CLASSES_AT_A_TIME * (vectors - 1)
-            columns, numbers = np.zeros((len(weights), width), weights.dtype), progress[running]
-            columns[:, : running.size] = weights[:, running]
-            self._run(columns, numbers, running, fewer)
-            weights[:, running] = columns[:, : running.size] * numbers[:, loop.SCALE].astype(weights.dtype)
-            numbers[:, loop.SQUARES] *= np.square(numbers[:, loop.SCALE])
-            numbers[:, loop.SCALE] = 1.0
-            progress[running] = numbers
-            left = (numbers[:, loop.DONE] == loop.RUNNING) & (numbers[:, loop.EPOCHS] < self.constants[loop.MAX_EPOCHS])
-            running = running[left]
+        self.constants[loop.MAX_EPOCHS] = epochs
+        numbers, found = progress[classes], coef[classes]
+        weights = np.zeros((coef.shape[1], loop.CLASSES_AT_A_TIME), coef.dtype)
+        weights[:, : len(found)] = start[:, classes]
+        self._run(weights, numbers, classes)
+        for k, factor in enumerate(numbers[:, loop.SCALE]):
+            np.multiply(weights[:, k], coef.dtype.type(factor), out=found[k])
 
-    def _run(self, columns: Array, numbers: Array, classes: Array, fewest: int) -> None:
-        """Train until at most ``fewest`` of these classes have not converged, or for all epochs."""
-        rows, scores = self.rows, np.zeros((2, 1, columns.shape[1]), columns.dtype)
-        place = np.full(len(self.class_weights), -1)
-        place[classes] = np.arange(len(classes))
-        targets, weights = place[self.targets], self.class_weights[classes]
+    def _run(self, weights: Array, numbers: Array, classes: slice) -> None:
+        rows, scores = self.rows, np.zeros((2, 1, weights.shape[1]), weights.dtype)
+        targets = self.targets - classes.start  # Numbers of other classes match none of these.
         indptr, indices, values, *_ = rows.arrays
-        updates = max(1, INTERRUPTIBLE * len(rows) // max(1, rows.nonzeros * columns.shape[1]))
+        updates = max(1, INTERRUPTIBLE * len(rows) // max(1, rows.nonzeros * weights.shape[1]))
         while True:
             self.kernel(
-                indptr, indices, values, targets, self.sample_weights, self.squared_norms, self.order, columns,
-                weights, scores[0], scores[1], numbers, self.constants, fewest, updates,
+                indptr, indices, values, targets, self.sample_weights, self.squared_norms, self.order, weights,
+                self.class_weights[classes], scores[0], scores[1], numbers, self.constants, updates,
             )  # fmt: skip
             for one in numbers:
                 check_finite(one)
             running = numbers[:, loop.DONE] == loop.RUNNING
-            whole = numbers[0, loop.ROW] == 0
-            if whole and (
-                running.sum() <= fewest or numbers[running, loop.EPOCHS].min() >= self.constants[loop.MAX_EPOCHS]
-            ):
+            if not running.any() or numbers[running, loop.EPOCHS].min() >= self.constants[loop.MAX_EPOCHS]:
                 return

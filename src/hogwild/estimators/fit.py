@@ -54,11 +54,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
-    """Result of one fit: one column of weights and one intercept per output, and the state to continue from."""
+    """Result of one fit: one column of weights and one intercept per output, and the state to continue from.
+
+    The state is None where weights and intercepts are all there is to it.
+    """
 
     weights: Array
     intercept: Array
-    state: State
+    state: State | None
     epochs: int
     step: float | None  # step size chosen by trials; None if the step size was given
     convergence_warnings: frozenset[str]
@@ -191,7 +194,8 @@ def _one_by_one(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
                 params,
             )
         )
-    states = [np.hstack([one.state[part][:, :1] for one in found]).reshape(-1, 1) for part in (0, 1)]
+    last = [one.state for one in found if one.state is not None]
+    states = [np.hstack([each[part][:, :1] for each in last]).reshape(-1, 1) for part in (0, 1)]
     return Learnt(
         np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
         (states[0], states[1]), max(one.epochs for one in found), None,

@@ -202,8 +202,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.n_iter_ = learnt.epochs
         # The state is kept where the weights alone do not suffice to continue: a rule has memory, or iterates are
         # averaged.
-        more = bool(params["average"]) or learnt.state[0].shape[1] > 1
-        self._state = learnt.state if more else None
+        state = learnt.state
+        self._state = state if state is not None and (params["average"] or state[0].shape[1] > 1) else None
         return self._averaged(learnt, task.earlier, rows) if params["average"] else learnt
 
     def _trained(self, task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
@@ -347,6 +347,8 @@ def initial(
     >>> [part.ravel().tolist() for part in initial([1, 2], None, 1, 2)]
     [[1.0, 2.0], [0.0]]
     """
+    if coef is None and intercept is None:
+        return zero_coefficients(outputs, features).reshape(-1, 1), np.full((outputs, 1), otherwise)
     if coef is None:
         coef = zero_coefficients(outputs, features)
     elif hasattr(coef, "toarray"):

@@ -1,8 +1,7 @@
-"""Whole fits of linear classifiers with several classes by a single worker: one pass over a row for all classes.
+"""Whole fits of linear classifiers with several classes by a single worker: one pass over a row for eight classes.
 
 Each class is trained against the rest, with a common factor of its weights and its own rule for stopping, as by
-:mod:`hogwild.kernels.linear_epochs`. The weights of a feature for all classes lie side by side, so that vector
-instructions treat eight classes at a time.
+:mod:`hogwild.kernels.linear_epochs`. The weights of a feature for eight classes lie side by side, as one vector.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import numpy as np
 from hogwild.kernels.linear_epochs import (
     ALPHA,
     BLOCK,
-    CLASSES_AT_A_TIME,
     DONE,
     EPOCHS,
     INTERCEPT,
@@ -50,20 +48,19 @@ from hogwild.kernels.simd import plus, put, take, zeros_like
 
 def train_classes(
     indptr: Any, indices: Any, values: Any, targets: Any, sample_weights: Any, squared_norms: Any, order: Any,
-    weights: Any, class_weights: Any, scores: Any, changes: Any, progress: Any, constants: Any, fewest: int,
-    updates: int,
+    weights: Any, class_weights: Any, scores: Any, changes: Any, progress: Any, constants: Any, updates: int,
 ) -> None:  # fmt: skip
-    """Train all classes for a number of updates, or until all but ``fewest`` have converged.
+    """Train up to eight classes for a number of updates, or until all have converged.
 
-    ``targets`` has the class of each row, or -1 for none of these. ``weights`` has a row for each feature, and a column
-    for each class, padded to a multiple of eight. ``scores`` and ``changes`` are rows of that length. ``progress`` has
-    a row for each class.
+    ``targets`` has the number of each row's class, which may be none of these. ``weights`` has a row for each feature,
+    and a column for each of eight classes. ``scores`` and ``changes`` are one such row. ``progress`` has a row for each
+    class.
     """
     count, classes, alpha = order.size, class_weights.size, constants[ALPHA]
     monitored = constants[MONITOR] == PENALISED_LOSS
     smallest = SMALLEST if weights.itemsize == 8 else SMALLEST_SINGLE
     left, row, epochs = updates, int(progress[0, ROW]), progress[:, EPOCHS].max()
-    while left > 0 and count_running(progress, classes) > fewest and epochs < constants[MAX_EPOCHS]:
+    while left > 0 and is_any_running(progress, classes) and epochs < constants[MAX_EPOCHS]:
         if row == 0 and constants[SEED] >= 0:
             shuffle(order, np.uint32(constants[SEED]), np.int64(constants[BLOCK]))
         stop_row = min(count, row + left)
@@ -73,11 +70,10 @@ def train_classes(
             start, stop = span(indptr, i)
             if k + 2 < count:
                 prefetch_row(indptr, indices, values, order[k + 2])
-            for first in range(0, weights.shape[1], CLASSES_AT_A_TIME):
-                score(weights, indices, values, start, stop, scores, first)
+            score(weights, indices, values, start, stop, scores)
             rate = step_size(constants, 1.0, t)
             target, weight = np.int64(targets[i]), sample_weights[i] if sample_weights.size else 1.0
-            norm = squared_norms[i] if monitored else 0.0
+            norm, any_change = squared_norms[i] if monitored else 0.0, False
             for c in range(classes):
                 changes[0, c] = 0
                 if progress[c, DONE] != RUNNING:
@@ -100,12 +96,11 @@ def train_classes(
                     progress[c, SCALE] = scale
                 if pull != 0.0:
                     change = pull / scale
-                    changes[0, c] = -change
+                    changes[0, c], any_change = -change, True
                     progress[c, SQUARES] += change * (change * norm - 2.0 * raw)
                 progress[c, INTERCEPT] -= pull * constants[INTERCEPT_STEP]
-            for first in range(0, weights.shape[1], CLASSES_AT_A_TIME):
-                if any_change(changes, first):
-                    add(weights, indices, values, start, stop, changes, first)
+            if any_change:
+                add(weights, indices, values, start, stop, changes)
             t += 1
         left -= stop_row - row
         row = stop_row
@@ -121,42 +116,34 @@ def train_classes(
             progress[c, ROW], progress[c, UPDATES] = row, t
 
 
-def count_running(progress: Any, classes: int) -> int:
-    """Return the number of classes that have not converged."""
+def is_any_running(progress: Any, classes: int) -> bool:
+    """Return whether a class has not converged."""
     count = 0
     for c in range(classes):
         count += progress[c, DONE] == RUNNING
-    return count
+    return count > 0
 
 
-def score(weights: Any, indices: Any, values: Any, start: Any, stop: Any, scores: Any, first: int) -> None:
+def score(weights: Any, indices: Any, values: Any, start: Any, stop: Any, scores: Any) -> None:
     """Write the scores of a row for eight classes, without their common factors."""
     sums, more = zeros_like(weights, 8), zeros_like(weights, 8)
     one, two = np.uint64(1), np.uint64(2)
     j = start
     while j + two <= stop:
-        sums = plus(sums, value(values, j), take(weights, column(indices, j, start), first, 8))
-        more = plus(more, value(values, j + one), take(weights, column(indices, j + one, start), first, 8))
+        sums = plus(sums, value(values, j), take(weights, column(indices, j, start), 0, 8))
+        more = plus(more, value(values, j + one), take(weights, column(indices, j + one, start), 0, 8))
         j += two
     if j < stop:
-        sums = plus(sums, value(values, j), take(weights, column(indices, j, start), first, 8))
-    put(scores, 0, first, plus(sums, 1.0, more))
+        sums = plus(sums, value(values, j), take(weights, column(indices, j, start), 0, 8))
+    put(scores, 0, 0, plus(sums, 1.0, more))
 
 
-def add(weights: Any, indices: Any, values: Any, start: Any, stop: Any, changes: Any, first: int) -> None:
+def add(weights: Any, indices: Any, values: Any, start: Any, stop: Any, changes: Any) -> None:
     """Add the changes of eight classes times the values of a row to its weights."""
-    change = take(changes, 0, first, 8)
+    change = take(changes, 0, 0, 8)
     for j in range(start, stop):
         u = column(indices, j, start)
-        put(weights, u, first, plus(take(weights, u, first, 8), value(values, j), change))
-
-
-def any_change(changes: Any, first: int) -> bool:
-    """Return whether one of eight classes changes."""
-    count = 0
-    for c in range(first, first + CLASSES_AT_A_TIME):
-        count += changes[0, c] != 0
-    return count > 0
+        put(weights, u, 0, plus(take(weights, u, 0, 8), value(values, j), change))
 
 
 def squared_norm_of(weights: Any, c: int) -> float:
