@@ -6,6 +6,7 @@ This module therefore checks the structure before it asks SciPy to convert, sort
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows
+from hogwild.data.min_max import WORTH_A_THREAD
 from hogwild.errors import DataError
 from hogwild.jit import compiled
 from hogwild.machine import available_bytes, usable_cores
@@ -207,11 +209,11 @@ def compressed_rows(X: Any, path: Path | None = None) -> tuple[Array, Array, Arr
     return np.ascontiguousarray(csr.indptr, np.int64), _unsigned(csr.indices), values
 
 
-def require_structure(X: Any, path: Path | None = None) -> None:
+def require_structure(X: Any, path: Path | None = None, threads: int = 1) -> None:
     """Raise ``DataError`` if a sparse matrix has entries outside its shape or arrays that do not fit.
 
-    SciPy's compiled code would read and write outside of arrays. Values are not looked at: this takes about a
-    nanosecond for each entry.
+    SciPy's compiled code would read and write outside of arrays. Values are not looked at: this takes a fifth of a
+    nanosecond for each entry, divided by the number of threads.
 
     >>> import scipy.sparse as sp
     >>> require_structure(sp.csr_array([[0.0, 1.0], [2.0, 0.0]]))
@@ -219,31 +221,39 @@ def require_structure(X: Any, path: Path | None = None) -> None:
     try:
         _check_before_conversion(X, path)
         if X.format == "csr":
-            _check_structure(X.indptr, X.indices, len(X.data), X.shape, path)
+            _check_structure(X.indptr, X.indices, len(X.data), X.shape, path, threads)
     except DataError:
         raise
     except (ValueError, TypeError, IndexError, AttributeError, ArithmeticError) as error:
         raise _broken(str(error) or type(error).__name__, path) from None
 
 
-def _check_structure(indptr: Array, indices: Array, entries: int, shape: tuple[int, int], path: Path | None) -> None:
+def _check_structure(
+    indptr: Array, indices: Array, entries: int, shape: tuple[int, int], path: Path | None, threads: int
+) -> None:
     fits = len(indptr) == shape[0] + 1 and len(indices) == entries
-    if fits and indptr.dtype.kind == indices.dtype.kind == "i" and _is_sound(indptr, indices, shape[1]):
-        return
+    if fits and indptr.dtype.kind == indices.dtype.kind == "i" and _rows_follow(indptr, entries):
+        stored, threads = indices[: indptr[-1]], min(threads, entries // WORTH_A_THREAD)
+        inside = partial(_are_columns, shape[1])
+        if inside(stored) if threads < 2 else all(in_parallel(inside, np.array_split(stored, threads), threads)):
+            return
     # The slower check finds what is wrong.
     _check(indptr, indices, np.zeros(entries, np.float32), shape, path)
 
 
 @compiled
-def _is_sound(indptr: Array, indices: Array, features: int) -> bool:
-    """Return whether rows start where others end, within the arrays, and indices are within the features."""
+def _rows_follow(indptr: Array, entries: int) -> bool:
+    """Return whether rows start where others end, within the arrays."""
     sound = indptr[0] == 0
     for row in range(len(indptr) - 1):
         sound &= indptr[row] <= indptr[row + 1]
-    if not sound or indptr[-1] > len(indices):
-        return False
+    return bool(sound and indptr[-1] <= entries)
+
+
+@compiled
+def _are_columns(features: int, indices: Array) -> bool:
     flaw = False
-    for at in range(indptr[-1]):
+    for at in range(len(indices)):
         flaw |= (indices[at] < 0) | (indices[at] >= features)
     return not flaw
 

@@ -251,7 +251,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             self._set_classes(unique_labels(classes))
-        elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+        elif not (classes is None or self._are_classes(classes)):
             raise ValueError(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
             )
@@ -319,6 +319,10 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         self.classes_ = classes
+
+    def _are_classes(self, classes: ArrayLike) -> bool:
+        """Return whether these are the classes of the first call: at once where they have the same order."""
+        return np.array_equal(self.classes_, classes) or np.array_equal(self.classes_, unique_labels(classes))
 
     def _labels(self) -> LabelEncoding:
         return LabelEncoding(np.arange(len(self.classes_), dtype=np.float64))

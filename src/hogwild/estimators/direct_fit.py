@@ -26,6 +26,7 @@ from hogwild.estimators.fit import (
     NOT_CONVERGED,
     SPARSE_INTERCEPT_STEP,
     Learnt,
+    State,
     Task,
     diverged_message,
 )
@@ -138,12 +139,17 @@ def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
         1 if verbose else min(task.threads, count), outputs,
     )  # fmt: skip
     found = [one.mean() for one in outputs]
-    states = [np.column_stack(part).reshape(-1, 1) for part in zip(*(one.last() for one in outputs), strict=True)]
     return Learnt(
-        np.column_stack([w for w, _ in found]), np.concatenate([b for _, b in found]), (states[0], states[1]),
-        max(one.epochs for one in outputs), None,
+        np.array([w for w, _ in found]).T, np.concatenate([b for _, b in found]),
+        _last_state(outputs) if params["average"] else None, max(one.epochs for one in outputs), None,
         frozenset().union(*(_warnings(one.progress, parts, one.targets) for one in outputs)),
     )  # fmt: skip
+
+
+def _last_state(outputs: Sequence[OutputFit]) -> State:
+    """Return the last iterates, which averages are not."""
+    weights, intercepts = (np.column_stack(part) for part in zip(*(one.last() for one in outputs), strict=True))
+    return weights.reshape(-1, 1), intercepts.reshape(-1, 1)
 
 
 def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:

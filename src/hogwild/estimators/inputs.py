@@ -231,13 +231,13 @@ def is_finite(X: object, threads: int) -> bool:
     return not X.data.size or bool(np.isfinite(min_max(X.data, threads)).all())
 
 
-def in_memory(X: Any, labels: Array, weights: Array | None, threads: int = 1) -> InMemoryDataset:
-    """Return arrays that scikit-learn has checked as a data set, without a copy.
+def in_memory(X: Any, labels: Array, weights: Array | None) -> InMemoryDataset:
+    """Return arrays as a data set, without a copy. Their structure and values have been checked.
 
     Raises
     ------
     DataError
-        If a sparse matrix contradicts itself, or if a weight is negative.
+        If a weight is negative.
     """
     count, features = X.shape
     layout: Layout = "dense" if isinstance(X, np.ndarray) else "sparse"
@@ -245,10 +245,6 @@ def in_memory(X: Any, labels: Array, weights: Array | None, threads: int = 1) ->
         indptr, indices, values = np.arange(count + 1, dtype=np.int64) * features, NO_INDICES, X.reshape(-1)
     else:
         indptr, indices, values = X.indptr.astype(np.int64), X.indices, X.data
-        low, high = min_max(indices, threads) if indices.size else (0, -1)
-        inside = low >= 0 and high < features
-        if not inside or indptr[0] != 0 or indptr[-1] > len(values) or np.any(indptr[1:] < indptr[:-1]):
-            open_data(X, labels, weights)  # raises an error that names the entry
         indices = indices.view(np.dtype(f"u{indices.itemsize}"))
     if weights is not None and weights.min() < 0:
         open_data(X, labels, weights)  # raises an error that names the row

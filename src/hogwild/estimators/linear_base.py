@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
@@ -111,7 +111,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             "ensure_all_finite": not (is_large(X) and is_finite(X, self._threads())),
         }
         if hasattr(X, "tocsr"):
-            require_structure(X)
+            require_structure(X, threads=self._threads() if is_large(X) else 1)
         with told_of_text(X):
             if self.__sklearn_tags__().target_tags.required:
                 rows, labels = validate_data(self, X, y, **how)
@@ -131,7 +131,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         params = with_device(self._all_params(), int(X.size) * self._outputs)
         params = with_useful_workers(params, int(X.size), X.shape[1], self._outputs, dense=dense)
         if same_as_sklearn(params) and not params["identical_to_sklearn"]:
-            data = in_memory(X, numbers, sample_weight, self._threads() if is_large(X) else 1)
+            data = in_memory(X, numbers, sample_weight)
         else:
             data = _opened(X, numbers, sample_weight)
             if same_as_sklearn(params):
@@ -256,12 +256,15 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             return self._model(intercept).decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
         if hasattr(X, "tocsr"):
             require_structure(X)
+        sparse = issparse(X)
         with told_of_text(X):
-            rows = validate_data(self, X, accept_sparse="csr", reset=False)
+            rows = validate_data(self, X, accept_sparse="csr", reset=False, ensure_all_finite=not sparse)
         coef = self.coef_
         if coef.ndim == 1:  # SciPy cannot reshape a sparse array of one dimension
             coef = np.atleast_2d(coef.toarray() if hasattr(coef, "toarray") else coef)
         scores: Array = safe_sparse_dot(rows, coef.T, dense_output=True) + intercept
+        if sparse and not np.isfinite(scores).all():  # as they are wherever a value of the rows is not finite
+            validate_data(self, X, accept_sparse="csr", reset=False)
         return scores
 
     def _labelled(
