@@ -94,8 +94,12 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_memory(self.memory)
 
     def _all_params(self) -> dict[str, Any]:
-        kind: Any = type(self)
-        return {**ABSENT_PARAMS, **{name: getattr(self, name) for name in _parameters(kind)}}
+        return {**ABSENT_PARAMS, **{name: getattr(self, name) for name in self._get_param_names()}}
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        kind: Any = cls
+        return list(_parameters(kind))
 
     def _checked(
         self, X: Rows, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool, **how: object
@@ -325,8 +329,8 @@ def _opened(X: MatrixLike, numbers: Array, sample_weight: Array | None) -> InMem
 
 @cache
 def _parameters(kind: type[LinearEstimator]) -> tuple[str, ...]:
-    """Return the names of a class's parameters, cached because scikit-learn inspects the signature at every call."""
-    return tuple(kind._get_param_names())
+    """Return the names of a class's parameters, cached because scikit-learn inspects the signature for every clone."""
+    return tuple(BaseEstimator._get_param_names.__func__(kind))
 
 
 def zero_coefficients(outputs: int, features: int) -> Array:
