@@ -92,6 +92,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"__init__\.py",
     "reset_argv": "example_arguments.arguments",
     "plot_gallery": "True",
+    "parallel": True,  # as many at a time as -j says; most of their time is taken by the compiler
     "abort_on_example_error": True,
     "download_all_examples": False,
     "remove_config_comments": True,

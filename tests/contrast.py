@@ -1,6 +1,6 @@
 """The contrast of every text of a page with what is behind it, as a browser shows it."""
 
-# [number of texts, [[ratio, needed, text, colour, colour behind], ...] of those with too little]; large text needs less.
+# Returns the number of texts, and [ratio, needed, text, colour, colour behind] of each that is too faint.
 FAINT = """() => {
   const parse = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
   const light = (parts) => parts.slice(0, 3).map((part) => part / 255)
