@@ -33,6 +33,7 @@ templates_path = ["_templates"]
 highlight_language = "none"
 nitpicky = True
 smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
+toc_object_entries_show_parents = "hide"  # names of members fit beside the page
 python_maximum_signature_line_length = 88
 # Annotations name types of other packages, whose pages cannot be looked up without a network.
 nitpick_ignore_regex = [
