@@ -17,7 +17,7 @@ from hogwild.errors import ParameterError
 from hogwild.models import FORMAT, predictions
 from hogwild.models.predictions import Predictions
 from hogwild.models.read_options import read_options
-from hogwild.models.single_row import SingleRow, every, single_row
+from hogwild.models.single_row import SingleRow, single_row
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hogwild.onnx_graph import Inputs
 
 NO_FIELDS = np.empty(0, np.uint32)
+ONE = np.ones(1).tobytes()
 LARGEST_KEPT = 256  # features of a row whose pairs are kept for the next row
 
 
@@ -112,6 +113,7 @@ class FactorisationModel:
 
     def _scores_of(self, row: SingleRow) -> NDArray[np.float64]:
         columns, values, squares = row
+        columns = columns.astype(np.intp)  # what each of the following would convert them to
         if self.normalise and squares > 0:
             values = values / squares**0.5
         z = float(values.dot(self.weights.take(columns))) + float(self.intercept[0])
@@ -119,16 +121,16 @@ class FactorisationModel:
 
     def _pairs(self, columns: NDArray[Any], values: NDArray[np.float64]) -> float:
         """Return the sum of the products of all pairs of features of a row."""
-        factors, x = self.factors.take(columns, 0), values.astype(np.float32)
+        factors = self.factors.take(columns, 0)
         if self.fields is not None:
             # A table with one line per feature, and one entry per feature that it is multiplied with.
             table = factors.take(self.fields.take(columns), 1)
-            if not every(x == 1):
-                table *= x.reshape(-1, 1, 1)
-            first, second = table.reshape(-1, factors.shape[2]).take(pairs_of(len(x)), 0)
-            return float(first.reshape(-1).dot(second.reshape(-1)))
+            if values.tobytes() != ONE * len(values):
+                table *= values.reshape(-1, 1, 1)
+            entries = table.reshape(-1, table.shape[2]).take(pairs_of(len(values)), 0, mode="clip")
+            return float(np.vdot(entries[0], entries[1]))
         # The sum is half of the difference between the sum of all products and those of a feature with itself.
-        parts = factors[:, 0]
+        parts, x = factors[:, 0], values.astype(np.float32)
         total, parts = x.dot(parts), (parts * x.reshape(-1, 1)).reshape(-1)
         return 0.5 * float(total.dot(total) - parts.dot(parts))
 
