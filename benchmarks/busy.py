@@ -78,7 +78,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         [{"strategy": strategy, "beside": beside, "seconds": taken} for (strategy, beside), taken in times.items()],
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -108,7 +108,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         *results.table(head, rows),
     ]
     results.write("cluster_pays", "Runs by messages beside shared memory", text, out, raw=rows)
-
-
-if __name__ == "__main__":
-    main()

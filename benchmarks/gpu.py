@@ -81,7 +81,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         ],
         out,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -134,7 +134,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         raw=to_jsonable({"step": step, "curves": curves, "epoch_seconds": seconds}),
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -116,7 +116,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         raw,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -167,7 +167,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         {"rates": rates, "accuracy": reached},
     )
-
-
-if __name__ == "__main__":
-    main()

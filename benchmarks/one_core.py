@@ -79,7 +79,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         ],
         out,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How fast svmlight text is parsed, against scikit-learn on the same file.
 
-Run ``python -m benchmarks.parser``: it makes an RCV1-like file of about 100 MB in a temporary folder, reads it in turn
+Run ``python -m benchmarks parser``: it makes an RCV1-like file of about 100 MB in a temporary folder, reads it in turn
 with both (so that whatever else the machine does hits both), and keeps the table in ``benchmarks/results/parser.md``.
 """
 
@@ -109,7 +109,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         ],
         out,
     )
-
-
-if __name__ == "__main__":
-    main()

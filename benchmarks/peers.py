@@ -150,7 +150,3 @@ def keep(out: Path, tools: list[Tool], missing: list[str], found: list[dict[str,
         found,
         printed=False,
     )
-
-
-if __name__ == "__main__":
-    main()

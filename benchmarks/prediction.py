@@ -1,6 +1,6 @@
 """Predictions: the latency of one row, and the throughput of a matrix and of ``hogwild predict``, beside others.
 
-Run ``python -m benchmarks.prediction``. scikit-learn and onnxruntime have the same weights: onnxruntime runs the graph
+Run ``python -m benchmarks prediction``. scikit-learn and onnxruntime have the same weights: onnxruntime runs the graph
 of ``to_onnx``.
 """
 
@@ -222,7 +222,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         ],
         out,
     )
-
-
-if __name__ == "__main__":
-    main()

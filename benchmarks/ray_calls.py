@@ -257,7 +257,3 @@ def report(raw: dict[int, list[dict[str, float]]], version: str) -> list[str]:
         "",
         *results.table(["values", "nodes on", "bare calls/s", "our exchanges/s", "ours to bare"], exchanges),
     ]  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -203,7 +203,3 @@ def report(slow: list[dict[str, Any]], table: list[list[str]], target: float, ro
         "",
         *results.table(["way", "workers", "s", "rows/s", "objective", "accuracy", "messages"], table),
     ]  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -85,7 +85,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         "", *results.table(["what", "held-out RMSE", "training"], rows),
     ]  # fmt: skip
     results.write("real_ratings", "Real ratings", text, out)
-
-
-if __name__ == "__main__":
-    main()

@@ -103,7 +103,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         raw,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
+# What quiet.state said before the benchmark that is run.
+before = "not known whether it was quiet"
 
 
 def machine() -> str:
-    """The processor, its cores, how busy they are, and the versions that matter."""
+    """The processor, its cores, how busy they were before the start, and the versions that matter."""
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
         model = names[0].split(": ", 1)[1] if names else model
     versions = ", ".join(f"{name} {version_of(name)}" for name in ("numpy", "numba", "scikit-learn"))
-    busy = ", busy with other work, so that times are not to be relied on" if os.getloadavg()[0] > 1.5 * cores() else ""
-    load = f"load {os.getloadavg()[0]:.1f} at the end{busy}"
-    return f"{model}, {cores()} cores ({load}), {platform.system()}, Python {platform.python_version()}, {versions}"
+    return f"{model}, {cores()} cores ({before}), {platform.system()}, Python {platform.python_version()}, {versions}"
 
 
 def cores() -> int:

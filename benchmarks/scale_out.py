@@ -45,7 +45,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         *results.table(["strategy", "workers", "seconds on threads", "forecast, off by"], rows),
     ]
     results.write("scale_out", "Forecasts of the simulator beside runs on threads", text, out, raw)
-
-
-if __name__ == "__main__":
-    main()

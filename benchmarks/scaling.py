@@ -175,7 +175,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         {task: {f"{name}, {n}": r for (name, n), r in found.ratios.items()} for task, found in courses.items()},
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

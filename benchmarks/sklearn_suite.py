@@ -81,7 +81,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         *(f"- `{test}`" for test in failed or ["none"]),
     ]
     results.write("sklearn_suite", "scikit-learn's own tests of its SGD classes", text, out, raw=runs)
-
-
-if __name__ == "__main__":
-    main()

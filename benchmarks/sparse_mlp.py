@@ -271,7 +271,3 @@ def measure(device: str, out: Path, quick: bool) -> None:
     text.append(f"Of ours with values, widths 64, 64, each part waited for: {profiled(width, [64, 64], device, 20)}.")
     name = "sparse_mlp_gpu" if device == "cuda" else "sparse_mlp"
     results.write(name, "Sparse embeddings in front of a network", text, out)
-
-
-if __name__ == "__main__":
-    main()

@@ -92,7 +92,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         out,
         {f"{n} x {batch}": seconds for (n, batch), seconds in found.items()},
     )
-
-
-if __name__ == "__main__":
-    main()

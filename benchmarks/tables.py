@@ -1,6 +1,6 @@
 """How fast tables are read and hashed, against pandas and scikit-learn's ``FeatureHasher`` on the same rows.
 
-Run ``python -m benchmarks.tables``: it makes files of the shape of Criteo's clicks in a temporary folder, reads each in
+Run ``python -m benchmarks tables``: it makes files of the shape of Criteo's clicks in a temporary folder, reads each in
 turn, and keeps the table in ``benchmarks/results/tables.md``. Speeds are of the text as tab-separated lines, so that
 formats of different sizes compare. One command at the end reads and trains on a large file within 2 GiB.
 """
@@ -129,7 +129,3 @@ def main(out: Path = results.FOLDER, quick: bool = False) -> None:
         ],
         out,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -33,6 +33,7 @@ templates_path = ["_templates"]
 highlight_language = "none"
 nitpicky = True
 smartquotes_action = "qe"  # quotes and ellipses; two hyphens begin an option
+toc_object_entries_show_parents = "hide"  # names of members fit beside the page
 python_maximum_signature_line_length = 88
 # Annotations name types of other packages, whose pages cannot be looked up without a network.
 nitpick_ignore_regex = [
@@ -92,6 +93,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"__init__\.py",
     "reset_argv": "example_arguments.arguments",
     "plot_gallery": "True",
+    "parallel": True,  # as many at a time as -j says; most of their time is taken by the compiler
     "abort_on_example_error": True,
     "download_all_examples": False,
     "remove_config_comments": True,

@@ -183,6 +183,8 @@ def draw(curves: list[Curve]) -> None:
     plt.show()
 
 
+# It compares times, so no other example runs beside it.
+# sphinx_gallery_parallel = False
 if __name__ == "__main__":
     if sys.argv[1:] == ["--compile"]:
         compile_kernels(max(2, usable_cores()))

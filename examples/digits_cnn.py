@@ -55,5 +55,7 @@ def main(epochs: int = 5, workers: int = 2) -> list[float]:
     return accuracies
 
 
+# It compares times, so no other example runs beside it.
+# sphinx_gallery_parallel = False
 if __name__ == "__main__":
     main(*(int(argument) for argument in sys.argv[1:]))

@@ -64,6 +64,8 @@ def draw(run: hogwild.Run) -> None:
     plt.show()
 
 
+# Its worker processes begin as copies of one that another example has made in the same process of the build.
+# sphinx_gallery_parallel = False
 if __name__ == "__main__":
     words = sys.argv[1:]
     run = main(*(int(word) for word in words if word != "--draw"))

@@ -80,5 +80,7 @@ def main(folder: str = "", epochs: int = 5, workers: int = 2) -> float:
     return float(run.result["test_accuracy"])
 
 
+# Its worker processes begin as copies of one that another example has made in the same process of the build.
+# sphinx_gallery_parallel = False
 if __name__ == "__main__":
     main(*sys.argv[1:2], *(int(argument) for argument in sys.argv[2:]))

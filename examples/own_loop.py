@@ -40,5 +40,7 @@ def main(epochs: int = 20) -> None:
     print(f"{worker.steps} steps of {worker.workers} workers, held-out accuracy {accuracy:.1%}")
 
 
+# Its workers run this script again, which is not possible within a worker of the build.
+# sphinx_gallery_parallel = False
 if __name__ == "__main__":
     main(*(int(word) for word in sys.argv[1:]))

@@ -42,5 +42,7 @@ def main(rows: int = 200_000, workers: int = 2) -> float:
     return reached
 
 
+# Its worker processes begin as copies of one that another example has made in the same process of the build.
+# sphinx_gallery_parallel = False
 if __name__ == "__main__":
     main(*map(int, sys.argv[1:]))

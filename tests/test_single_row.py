@@ -55,6 +55,7 @@ MODELS = {
 ROWS = {
     "sparse": [0, 0.5, 0, 0, -2, 0, 1, 0, 3, 0, 0, 1],
     "dense": [*np.linspace(-1, 2, FEATURES)],
+    "ones": [1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1],
     "one value": [0] * 6 + [2] + [0] * 5,
     "empty": [0] * FEATURES,
 }
@@ -89,6 +90,14 @@ def test_one_row_is_scored_as_many_are(name, form):
         if model.link in ("sigmoid", "huber"):
             found = model.predict_proba(row)
             np.testing.assert_allclose(found, model.predict_proba(twice)[:1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_row_with_more_features_than_pairs_are_kept_for():
+    features = 300
+    fields = (np.arange(features) % 5).astype(np.uint32)
+    model = FactorisationModel(some(features), some(1), some(features, 5, 2) / 10, "squared", fields=fields)
+    row = some(1, features)
+    np.testing.assert_allclose(model.predict(row), model.predict(np.vstack([row, row]))[:1], rtol=1e-4)
 
 
 def test_integers_and_truths_are_numbers():

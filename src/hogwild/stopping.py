@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hogwild.errors import DivergedError, ParameterError
 from hogwild.events import Record
+from hogwild.keywords import advised
 from hogwild.parallel import in_parallel
 from hogwild.registry import invalid_parameter
 
@@ -31,6 +32,7 @@ RISING = ("score", "test_accuracy", "test_r2", "test_auc")
 FALLING = ("test_loss", "test_rmse")
 
 
+@advised(epochs="Write hogwild.Budget(epochs=3).", limit="Write hogwild.Budget(seconds=60).")
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of a run; the run stops at the limit that it reaches first.

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from contrast import FAINT
+
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ROOT = Path(__file__).parents[2]
@@ -41,35 +43,6 @@ KINDS = {  # a page of each kind
     "coming from": "coming_from/vowpal_wabbit.html",
     "contributing": "project/contributing.html",
 }
-# Every text with too little contrast to what is behind it, as [ratio, needed, text]: large text needs less.
-FAINT = """() => {
-  const parse = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
-  const light = (parts) => parts.slice(0, 3).map((part) => part / 255)
-    .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = parse(getComputedStyle(at).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const found = [], texts = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
-    if (!text || element.closest("script, style, noscript, template, .visually-hidden, [hidden]")) continue;
-    const style = getComputedStyle(element);
-    if (!element.getClientRects().length || style.visibility === "hidden" || style.opacity === "0") continue;
-    texts.push(text);
-    const size = parseFloat(style.fontSize), bold = Number(style.fontWeight) >= 700;
-    const needed = size >= 24 || (bold && size >= 18.66) ? 3 : 4.5;
-    const [low, high] = [light(parse(style.color)), light(behind(element))].sort((a, b) => a - b);
-    const ratio = (high + 0.05) / (low + 0.05);
-    if (ratio < needed) found.push([ratio.toFixed(2), needed, text.slice(0, 40), style.color, behind(element).join()]);
-  }
-  return [texts.length, found];
-}"""
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -22,6 +22,7 @@ from hogwild.estimators.fit import State, Task
 from hogwild.estimators.inputs import MatrixLike, RandomState, Reshuffled, Rows, class_seeds, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_deprecated
+from hogwild.keywords import advised
 from hogwild.losses import SOFTMAX, Loss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
 from hogwild.rules import Rule
@@ -34,6 +35,16 @@ def _has_probabilities(self: LinearEstimator) -> bool:
     return True
 
 
+@advised(
+    epochs="Write max_iter=3, with tol=None if it may not end before.",
+    step="Write eta0=0.1 with learning_rate='constant', 'invscaling' or 'adaptive'.",
+    workers="Write n_jobs=4, or n_jobs=-1 for all cores.",
+    penalty="Write alpha=1e-5, with penalty='l2', 'l1' or 'elasticnet'; alpha is 1 / (C * rows).",
+    rule="Write rule='adagrad'.",
+    seed="Write random_state=0.",
+    test="Write early_stopping=True with validation_fraction=0.1.",
+    progress="Write verbose=1.",
+)
 class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear classifier (SVM, logistic regression, ...) trained by stochastic gradient descent with several workers.
 

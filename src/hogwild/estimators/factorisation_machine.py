@@ -37,6 +37,7 @@ from hogwild.estimators.inputs import (
     told_of_text,
 )
 from hogwild.estimators.sklearn_parameters import processors_left
+from hogwild.keywords import advised
 from hogwild.losses import Loss
 from hogwild.models import predictions
 from hogwild.models.factorisation_machine import FactorisationModel
@@ -60,6 +61,15 @@ if TYPE_CHECKING:
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
+@advised(
+    epochs="Write max_iter=3.",
+    step="Write step=0.1.",
+    workers="Write n_jobs=4, or n_jobs=-1 for all cores.",
+    rank="Write rank=8.",
+    penalty="Write l2=1e-5 for the weights, l2_factors=1e-5 for the factors.",
+    rule="Write rule='adagrad'.",
+    seed="Write random_state=0.",
+)
 class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class of both estimators: checks of the data, training, and scores of the fitted model."""
 

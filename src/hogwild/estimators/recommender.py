@@ -19,6 +19,7 @@ from hogwild.data.ratings import Ratings, open_ratings
 from hogwild.errors import ParameterError
 from hogwild.estimators.device import device_of, runtime_of
 from hogwild.estimators.inputs import RandomState
+from hogwild.keywords import advised
 from hogwild.losses import our_name
 from hogwild.models.ratings import RatingsModel
 from hogwild.problems.matrix_completion import MatrixCompletion
@@ -40,6 +41,15 @@ RatingsLike = sparray | spmatrix | tuple[ArrayLike, ...] | str | Path | Ratings
 PARTIAL_FIT_STEP = 0.01
 
 
+@advised(
+    epochs="Write max_iter=3.",
+    step="Write step=0.1.",
+    workers="Write n_jobs=4, or n_jobs=-1 for all cores.",
+    rank="Write rank=32.",
+    penalty="Write l2=0.05.",
+    rule="Write rule='adagrad'.",
+    seed="Write random_state=0.",
+)
 class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Matrix completion by stochastic gradient descent with several workers; see :class:`hogwild.MatrixCompletion`.
 

@@ -15,6 +15,7 @@ from hogwild.estimators.fit import Task
 from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.sklearn_parameters import check_together, constraints, loss_of, warn_deprecated
+from hogwild.keywords import advised
 from hogwild.losses import Loss
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules import Rule
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+@advised(
+    epochs="Write max_iter=3, with tol=None if it may not end before.",
+    step="Write eta0=0.1 with learning_rate='constant', 'invscaling' or 'adaptive'.",
+    workers="Write n_jobs=4, or n_jobs=-1 for all cores.",
+    penalty="Write alpha=1e-5, with penalty='l2', 'l1' or 'elasticnet'; alpha is 1 / (C * rows).",
+    rule="Write rule='adagrad'.",
+    seed="Write random_state=0.",
+    test="Write early_stopping=True with validation_fraction=0.1.",
+    progress="Write verbose=1.",
+)
 class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Linear regression (least squares, Huber, support vectors, ...) trained by SGD with several workers.
 

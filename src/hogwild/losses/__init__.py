@@ -73,6 +73,11 @@ def named(loss: str | Loss | Callable[[float, float], tuple[float, float]]) -> L
         return loss
     if callable(loss):
         return own(loss)
+    if hasattr(loss, "__len__") and not isinstance(loss, str):
+        raise ParameterError(
+            f"The 'loss' parameter must be a name such as 'logistic'. Got {type(loss).__name__!r} instead. Give rows "
+            "and labels as one argument: Linear((X, y), 'logistic')."
+        )
     if not isinstance(loss, str):
         raise invalid_parameter("loss", "a name, a Loss or a function (z, y) -> (loss, derivative)", loss)
     name, colon, parameter = loss.partition(":")

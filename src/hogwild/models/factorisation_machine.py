@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,27 @@ if TYPE_CHECKING:
     from hogwild.onnx_graph import Inputs
 
 NO_FIELDS = np.empty(0, np.uint32)
+ONE = np.ones(1).tobytes()
+LARGEST_KEPT = 256  # features of a row whose pairs are kept for the next row
+
+
+def pairs_of(count: int) -> NDArray[np.intp]:
+    """Return the places of all pairs in a square table of ``count`` lines: above its diagonal, and mirrored at it.
+
+    >>> pairs_of(3)
+    array([[1, 2, 5],
+           [3, 6, 7]])
+    """
+    return kept_pairs(count) if count <= LARGEST_KEPT else pairs(count)
+
+
+def pairs(count: int) -> NDArray[np.intp]:
+    """Return what pairs_of does, made anew."""
+    line, column = np.triu_indices(count, 1)
+    return np.stack([line * count + column, column * count + line])
+
+
+kept_pairs = lru_cache(32)(pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,27 +113,26 @@ class FactorisationModel:
 
     def _scores_of(self, row: SingleRow) -> NDArray[np.float64]:
         columns, values, squares = row
+        columns = columns.astype(np.intp)  # what each of the following would convert them to
         if self.normalise and squares > 0:
             values = values / squares**0.5
         z = float(values.dot(self.weights.take(columns))) + float(self.intercept[0])
         return np.array([[z + self._pairs(columns, values) if len(columns) > 1 else z]])
 
     def _pairs(self, columns: NDArray[Any], values: NDArray[np.float64]) -> float:
-        """Return the sum of the products of all pairs of features of a row.
-
-        It is half of the difference between the sum of all products and those of a feature with itself.
-        """
-        factors, x = self.factors.take(columns, 0), values.astype(np.float32)
-        if self.fields is None:
-            parts = factors[:, 0]
-            total, parts = x.dot(parts), (parts * x.reshape(-1, 1)).reshape(-1)
-            every, own = total.dot(total), parts.dot(parts)
-        else:
-            # A table with one line per feature, and one column per feature that it is multiplied with.
-            table = factors.take(self.fields.take(columns), 1) * x.reshape(-1, 1, 1)
-            diagonal = table.reshape(-1, table.shape[2])[:: len(columns) + 1]
-            every, own = np.einsum("ijk,jik->", table, table), np.vdot(diagonal, diagonal)
-        return 0.5 * float(every - own)
+        """Return the sum of the products of all pairs of features of a row."""
+        factors = self.factors.take(columns, 0)
+        if self.fields is not None:
+            # A table with one line per feature, and one entry per feature that it is multiplied with.
+            table = factors.take(self.fields.take(columns), 1)
+            if values.tobytes() != ONE * len(values):
+                table *= values.reshape(-1, 1, 1)
+            entries = table.reshape(-1, table.shape[2]).take(pairs_of(len(values)), 0, mode="clip")
+            return float(np.vdot(entries[0], entries[1]))
+        # The sum is half of the difference between the sum of all products and those of a feature with itself.
+        parts, x = factors[:, 0], values.astype(np.float32)
+        total, parts = x.dot(parts), (parts * x.reshape(-1, 1)).reshape(-1)
+        return 0.5 * float(total.dot(total) - parts.dot(parts))
 
     def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
         from hogwild.data.dataset import Dataset

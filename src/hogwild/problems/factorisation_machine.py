@@ -9,6 +9,7 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.data.sampling import RowSampling, feature_visits
+from hogwild.keywords import advised
 from hogwild.losses import Loss
 from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
@@ -17,6 +18,16 @@ NO_FIELDS = np.empty(0, np.uint32)
 
 
 @final
+@advised(
+    rank="Write rank=8.",
+    penalty="Write l2=1e-5 for the weights, l2_factors=1e-5 for the factors.",
+    epochs="minimise takes it: hogwild.minimise(problem, budget=3).",
+    step="minimise takes it: hogwild.minimise(problem, schedule=0.1).",
+    workers="minimise takes them: hogwild.minimise(problem, strategy=hogwild.Hogwild(workers=4)).",
+    rule="minimise takes it: hogwild.minimise(problem, rule='adagrad').",
+    seed="Write seed=0.",
+    test="minimise takes it: hogwild.minimise(problem, test=data).",
+)
 class FactorisationMachine(FactorisationProblem):
     r"""Factorisation machine of second order (Rendle 2010).
 

@@ -12,12 +12,23 @@ from hogwild.data.dataset import Dataset
 from hogwild.data.sampling import RowSampling
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
+from hogwild.keywords import advised
 from hogwild.losses import Loss
 from hogwild.problems.factorisation_base import FactorisationProblem, OwnLoss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding
 
 
 @final
+@advised(
+    rank="Write rank=4.",
+    penalty="Write l2=1e-5 for the weights, l2_factors=1e-5 for the factors.",
+    epochs="minimise takes it: hogwild.minimise(problem, budget=3).",
+    step="minimise takes it: hogwild.minimise(problem, schedule=0.1).",
+    workers="minimise takes them: hogwild.minimise(problem, strategy=hogwild.Hogwild(workers=4)).",
+    rule="minimise takes it: hogwild.minimise(problem, rule='adagrad').",
+    seed="Write seed=0.",
+    test="minimise takes it: hogwild.minimise(problem, test=data).",
+)
 class FieldAwareFactorisationMachine(FactorisationProblem):
     r"""Field-aware factorisation machine (Juan et al. 2016).
 

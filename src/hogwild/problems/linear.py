@@ -26,6 +26,7 @@ from hogwild.kernels import linear_build, loss_sums
 from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
+from hogwild.keywords import advised
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.linear import LinearModel
@@ -59,6 +60,16 @@ MOST_EPOCHS = 1_000  # of dual coordinate ascent by default, however weak the pe
 UNBOUNDED = ("perceptron", "poisson")  # losses without a bound of their curvature, or with minima everywhere
 
 
+@advised(
+    penalty="Write l2=1e-5 or l1=1e-5.",
+    epochs="minimise takes it: hogwild.minimise(problem, budget=3).",
+    step="minimise takes it: hogwild.minimise(problem, schedule=0.1).",
+    workers="minimise takes them: hogwild.minimise(problem, strategy=hogwild.Hogwild(workers=4)).",
+    rule="minimise takes it: hogwild.minimise(problem, rule='adagrad').",
+    seed="minimise takes it: hogwild.minimise(problem, seed=0).",
+    test="minimise takes it: hogwild.minimise(problem, test=data).",
+    rank="A linear model has none: hogwild.FactorisationMachine(data, loss, rank=8).",
+)
 class Linear(RowProblem):
     r"""Linear model of sparse or dense rows.
 

@@ -24,6 +24,7 @@ from hogwild.kernels import matrix_factorisation_build
 from hogwild.kernels.matrix_factorisation import LINE
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
+from hogwild.keywords import advised
 from hogwild.losses import our_name
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
@@ -42,6 +43,16 @@ SPREAD = 0.1  # Standard deviation of the factors at the start.
 LOSSES = {"squared": "squared", "bpr": "bpr"}
 
 
+@advised(
+    rank="Write rank=32.",
+    penalty="Write l2=0.05.",
+    epochs="minimise takes it: hogwild.minimise(problem, budget=3).",
+    step="minimise takes it: hogwild.minimise(problem, schedule=0.1).",
+    workers="minimise takes them: hogwild.minimise(problem, strategy=hogwild.Hogwild(workers=4)).",
+    rule="minimise takes it: hogwild.minimise(problem, rule='adagrad').",
+    seed="Write seed=0.",
+    test="minimise takes it: hogwild.minimise(problem, test=data).",
+)
 class MatrixCompletion(RowProblem):
     r"""Completion of ratings of items by users, with factors of low rank and biases.
 

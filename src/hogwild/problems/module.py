@@ -17,6 +17,7 @@ from hogwild import schedules
 from hogwild.data import sampling
 from hogwild.data.sampling import Blocks, Indices, Sampling, Split, WeightedRandom, WorkerShare
 from hogwild.errors import DataError, ParameterError
+from hogwild.keywords import advised
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler, weighted_draws
 from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
 from hogwild.nn.lr_scheduler import schedule_of
@@ -34,6 +35,17 @@ BATCH = 32
 MEASURED = 8
 
 
+@advised(
+    batch="Write batch=32.",
+    loss="Write hogwild.Module(net, loss_fn, dataset).",
+    epochs="minimise takes it: hogwild.minimise(problem, budget=3).",
+    step="The optimiser has it: hogwild.minimise(problem, rule=partial(torch.optim.SGD, lr=0.1)).",
+    workers="minimise takes them: hogwild.minimise(problem, strategy=hogwild.Hogwild(workers=4)).",
+    rule="minimise takes it: hogwild.minimise(problem, rule=partial(torch.optim.SGD, lr=0.1)).",
+    penalty="The optimiser has it: rule=partial(torch.optim.SGD, lr=0.1, weight_decay=1e-4) of hogwild.minimise.",
+    seed="minimise takes it: hogwild.minimise(problem, seed=0).",
+    test="minimise takes it: hogwild.minimise(problem, test=dataset).",
+)
 @dataclass(frozen=True, eq=False)
 class Module(Problem):
     """Mean of ``loss_fn(net(inputs), target)`` over a data set.

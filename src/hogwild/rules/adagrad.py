@@ -11,6 +11,7 @@ from math import sqrt
 
 import numpy as np
 
+from hogwild.keywords import advised
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Constants, Rule, Table, shrink
 
@@ -36,6 +37,7 @@ def shrinking(state: Table, p: int, rate: np.float32, constants: Constants) -> n
     return rate / sqrt(state[p, 1])
 
 
+@advised(step="The schedule has the step: hogwild.minimise(problem, rule='adagrad', schedule=0.1).")
 @dataclass(frozen=True, slots=True)
 class AdaGrad(Rule):
     """AdaGrad (Duchi et al. 2011): the step size of a coordinate is ``rate / sqrt(sum of its squared gradients)``.

@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 
+from hogwild.keywords import advised
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import ONE, Constants, Rule, Table, shrink
 
@@ -32,6 +33,7 @@ def adam(
     state[p, 0] = shrink(state[p, 0] - own_rate * m / (ONE - left1), own_rate, l1, l2)
 
 
+@advised(step="The schedule has the step: hogwild.minimise(problem, rule='adam', schedule=0.1).")
 @dataclass(frozen=True, slots=True)
 class Adam(Rule):
     """Adam (Kingma and Ba 2015), lazy: the means of a coordinate change only in terms that touch it.

@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 
+from hogwild.keywords import advised
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import ONE, ZERO, Constants, Rule, Table
 
@@ -50,6 +51,7 @@ def shrinking(state: Table, p: int, rate: np.float32, constants: Constants) -> n
     return rate / (constants[0] + sqrt(state[p, 2]))
 
 
+@advised(step="The schedule has the step: hogwild.minimise(problem, rule='ftrl', schedule=0.1).")
 @dataclass(frozen=True, slots=True)
 class FTRL(Rule):
     """FTRL-Proximal (McMahan et al. 2013): a step size per coordinate as in AdaGrad, and exact zeros under L1.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hogwild.keywords import advised
 from hogwild.registry import invalid_parameter
 from hogwild.rules.rule import Constants, Rule, Table, shrink
 
@@ -22,6 +23,7 @@ def whole(state: Table, p: int, rate: np.float32, constants: Constants) -> np.fl
     return rate
 
 
+@advised(step="The schedule has the step: hogwild.minimise(problem, rule='sgd', schedule=0.1).")
 @dataclass(frozen=True, slots=True)
 class SGD(Rule):
     """Plain stochastic gradient descent: ``w -= rate * g``."""
@@ -46,6 +48,7 @@ def momentum(
     state[p, 0] = shrink(state[p, 0] - rate * velocity, rate * constants[1], l1, l2)
 
 
+@advised(step="The schedule has the step: hogwild.minimise(problem, rule='momentum', schedule=0.1).")
 @dataclass(frozen=True, slots=True)
 class Momentum(Rule):
     """Heavy-ball momentum, lazy: the velocity of a coordinate changes only in terms that touch it.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hogwild.errors import ParameterError
+from hogwild.keywords import advised
 from hogwild.machine import MOST_WORKERS
 from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter
@@ -22,6 +23,7 @@ class Serial(Strategy):
     shares_memory = True
 
 
+@advised(workers="Write hogwild.Hogwild(workers=4).")
 @dataclass(frozen=True, slots=True)
 class Hogwild(Strategy):
     """Hogwild! (Niu et al. 2011): every worker reads, computes and writes the shared parameters without locks.
@@ -65,6 +67,7 @@ class Hogwild(Strategy):
             raise invalid_parameter("buffer", "a number of rows, or 'auto'", self.buffer)
 
 
+@advised(workers="Write hogwild.Locked(workers=4).")
 @dataclass(frozen=True, slots=True)
 class Locked(Strategy):
     """Locked updates (AIG in Niu et al. 2011): no update is lost.
@@ -96,6 +99,7 @@ class Locked(Strategy):
         check_workers(self.workers, MOST_WORKERS)
 
 
+@advised(workers="Write hogwild.RoundRobin(workers=4).")
 @dataclass(frozen=True, slots=True)
 class RoundRobin(Strategy):
     """Round-robin updates (Langford et al. 2009): workers compute in parallel, and apply their gradients in turn.
@@ -127,6 +131,7 @@ class RoundRobin(Strategy):
         check_workers(self.workers, MOST_WORKERS)
 
 
+@advised(workers="Write hogwild.Averaging(workers=4).")
 @dataclass(frozen=True, slots=True)
 class Averaging(Strategy):
     """Parameter averaging (Zinkevich et al. 2010).

@@ -8,6 +8,7 @@ from typing import Any
 
 from hogwild.events import Callback
 from hogwild.iterate_average import EMA
+from hogwild.keywords import advised
 from hogwild.problems.problem import Problem
 from hogwild.run import Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
@@ -19,6 +20,19 @@ from hogwild.training.compatibility import check
 from hogwild.training.job import Job, Options, driver_for
 
 
+@advised(
+    epochs="Write budget=3 for three epochs, or budget=hogwild.Budget(epochs=3, seconds=60).",
+    limit="Write budget=hogwild.Budget(seconds=60).",
+    step="Write schedule=0.1 for a constant step, or schedule=hogwild.Cosine(0.1). Without it, trials choose.",
+    workers="Write strategy=hogwild.Hogwild(workers=4).",
+    rule="Write rule='adagrad', or with a Module, rule=partial(torch.optim.SGD, lr=0.1).",
+    penalty="The problem has the penalty: hogwild.Linear(data, loss='logistic', l2=1e-5).",
+    loss="The problem has the loss: hogwild.Linear(data, loss='logistic'), or hogwild.Module(net, loss_fn, data).",
+    batch="The problem has the size of a batch: hogwild.Module(net, loss_fn, data, batch=32).",
+    seed="Write seed=0.",
+    test="Write test=data.",
+    progress="Write callbacks=[hogwild.callbacks.Progress()].",
+)
 def minimise(
     problem: Problem,
     rule: Any = None,

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from hogwild.errors import ParameterError
+from hogwild.keywords import advised
 from hogwild.machine import MOST_WORKERS, usable_cores
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.processes import Processes
@@ -53,6 +54,11 @@ _blocks = 0  # number of blocks that this process has reached
 _peers: PeerWorkers | None = None  # peer workers that run this script as well; None before the first block
 
 
+@advised(
+    workers="Write workers=4.",
+    rule="Give it as the second argument: hogwild.shared(net, optimizer).",
+    seed="Write seed=0.",
+)
 def shared(
     net: nn.Module,
     optimizer: torch.optim.Optimizer,
