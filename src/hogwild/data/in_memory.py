@@ -343,8 +343,9 @@ def _grouped_places(numbers: Array, seed: int) -> Array:
 def _grouped_places_of_all(n_rows: int, seed: int) -> Array:
     """Return all row numbers in groups in random order, which samples and epochs share."""
     groups, kind = n_rows // _GROUP, number_type(n_rows)
-    firsts = np.random.default_rng([seed, 0, 1]).permutation(groups).astype(kind) * kind(_GROUP)
-    places = np.empty(n_rows, kind)
+    firsts: Array = np.random.default_rng([seed, 0, 1]).permutation(groups).astype(kind)
+    firsts *= _GROUP
+    places: Array = np.empty(n_rows, kind)
     np.add(firsts[:, np.newaxis], np.arange(_GROUP, dtype=kind), out=places[: groups * _GROUP].reshape(groups, _GROUP))
     places[groups * _GROUP :] = np.arange(groups * _GROUP, n_rows, dtype=kind)
     places.setflags(write=False)

@@ -20,6 +20,7 @@ from hogwild.data.hashing import columns
 from hogwild.data.loader import map_in_order, reader_threads
 from hogwild.data.reader import Divided, Reader, ReadOptions
 from hogwild.data.readers import criteo_parser as parser
+from hogwild.data.readers.csv_table import CSV_FORMAT
 from hogwild.data.readers.line_segments import (
     Segment,
     divisible_bytes,
@@ -29,12 +30,13 @@ from hogwild.data.readers.line_segments import (
     place,
     segments,
 )
+from hogwild.data.tables.column_roles import fields_of
 from hogwild.data.tables.log_bins import log_bins
 from hogwild.data.tables.table_encoding import ColumnEncoding, TableEncoding
 from hogwild.errors import DataError, ParameterError
 
 # Bytes of text that are parsed at a time: few enough that all arrays stay in memory that was used before, which takes a
-# third of the time of new pages, and so many that a thread is rarely woken.
+# third of the time of new pages, and enough that a thread is rarely woken.
 _LEAST, _MOST = 2**16, 2**22
 _NUMBERS = [f"I{number}" for number in range(1, parser.NUMBERS + 1)]
 _CATEGORIES = [f"C{number}" for number in range(1, parser.CATEGORIES + 1)]
@@ -58,6 +60,11 @@ def fitted(paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
     if reading.roles is not None or reading.label not in (None, "label") or reading.weight is not None:
         raise ParameterError("The columns of the format 'criteo' are known. For other roles of them use --format csv.")
     encoding = criteo_encoding(reading.bits if reading.encoding is None else reading.encoding.bits)
+    if reading.fields is not None:
+        fields = fields_of(reading.fields, [*_NUMBERS, *_CATEGORIES], ["label", *_NUMBERS, *_CATEGORIES], paths[0])
+        encoding = replace(encoding, fields=fields)
+    elif reading.encoding is not None:
+        encoding = replace(encoding, fields=reading.encoding.fields)
     if reading.encoding not in (None, encoding):
         raise ParameterError("The model was trained on another table than the format 'criteo'. Use --format csv.")
     return replace(reading, encoding=encoding)
@@ -79,6 +86,9 @@ def read(
     """
     reading = fitted([path], reading)
     assert reading.encoding is not None
+    if reading.encoding.fields is not None:  # A vocabulary numbers the features, which the parser does not know.
+        yield from CSV_FORMAT.read(path, reading, piece_bytes)
+        return
     tables = _tables(reading.encoding.bits)
     size = max(_LEAST, min(_MOST, piece_bytes // (2 * (reader_threads() + 2))))
     empty = True
