@@ -354,7 +354,8 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
                 raise ParameterError(
                     f"The 'class_weight' parameter names the label {unknown[0]!r}, which is not in the data."
                 )
-        return {float(number_of.get(label, label)): weight for label, weight in given.items()}
+        known = {**{label: label for label in given}, **number_of}
+        return {float(known[label]): weight for label, weight in given.items()}
 
     def _refuse_balanced(self) -> None:
         if self.class_weight == "balanced":

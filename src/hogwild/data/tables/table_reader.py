@@ -47,7 +47,7 @@ class TableFormat:
     batches: Callable[[Path, ReadOptions, int], Iterator[Batch]]
     label_named: bool = False  # Whether the label has to be named ``label`` unless the user names it.
     sparse: bool = False  # Whether a column may be absent from a batch.
-    # Function that yields some rows from a number of places of a file, evenly; none if the file has to be read in order.
+    # Function that yields some rows from a number of places of a file; none if the file has to be read in order.
     spread: Callable[[Path, ReadOptions, int], Iterator[pyarrow.RecordBatch]] | None = None
 
     def fitted(self, paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
