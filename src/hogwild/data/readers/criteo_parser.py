@@ -163,15 +163,6 @@ def parse(
     return row, entry, NOTHING, at
 
 
-@compiled
-def count_lines(text: Array, start: int, stop: int) -> int:
-    """Count the lines of a stretch of text, an upper bound of its rows."""
-    lines = 0
-    for character in text[start:stop]:
-        lines += character == _NEWLINE
-    return lines
-
-
 def prefixes() -> tuple[Array, Array]:
     """Return the bytes before the value in the name of each feature, as a word, and their number."""
     names = [f"I{k}=" for k in range(1, NUMBERS + 1)] + [f"C{k}=" for k in range(1, CATEGORIES + 1)]
