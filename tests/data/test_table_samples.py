@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
 from hogwild.data import ColumnRoles
@@ -14,7 +15,7 @@ from hogwild.data.reader import ReadOptions
 from hogwild.data.tables.guess import describe
 from hogwild.estimators import HogwildClassifier, HogwildFMClassifier
 
-ROWS = 300_000
+ROWS = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,17 @@ def test_statistics_are_of_all_parts_of_a_sorted_file(sorted_table: pd.DataFrame
     assert mean == pytest.approx(50, rel=0.02)
     assert deviation == pytest.approx(100 / 12**0.5, rel=0.02)
     assert spread == pytest.approx(1000, rel=0.03)
+
+
+def test_large_frames_of_polars_are_taken() -> None:
+    """Their texts are of a type for which Arrow lacks functions."""
+    rows = 140_000
+    texts = [f"v{k % 7}" for k in range(rows)]
+    frame = polars.DataFrame({"label": np.arange(rows) % 2, "text": texts, "x": np.linspace(0, 1, rows),
+                              "pair": [[1.0, 2.0]] * rows})  # fmt: skip
+    encoding = open_data(frame, label="label").encoding
+    assert encoding is not None
+    assert encoding.columns[1].statistics == pytest.approx((0.5, 12**-0.5), rel=1e-3)
 
 
 def test_numbers_are_scaled_in_every_format(sorted_table: pd.DataFrame, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def _stored(reader: Any) -> Iterator[Any]:
 def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
     import pyarrow as pa
 
+    assert reading.encoding is not None
     with arrow_errors(path, "Arrow"), path.open("rb") as file:
         if file.read(len(_FILE)) != _FILE:
             return  # A stream is read in order.
@@ -63,9 +64,9 @@ def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.R
             batch = reader.get_batch(number)
             batch.validate(full=True)
             sizes.append(batch.num_rows)
-            some.append(spread_rows(one_batch(flat(pa.Table.from_batches([batch]))), most))
+            some.append(spread_rows(one_batch(flat(pa.Table.from_batches([batch]))), reading.encoding, most))
     for size, rows in zip(sizes, some, strict=True):  # Each batch counts by its rows.
-        yield spread_rows(rows, -(-most * size // max(most, *sizes)))
+        yield spread_rows(rows, reading.encoding, -(-most * size // max(most, *sizes)))
 
 
 ARROW_FORMAT = TableFormat(batches, spread=_spread)

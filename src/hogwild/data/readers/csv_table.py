@@ -57,12 +57,13 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
 
 def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
     """Yield rows from some places of a file. A place within quotes makes lines that no table has, and is left out."""
+    assert reading.encoding is not None
     first = next(segments(path, _LEAST, limits=reading.limits))
     dialect = _dialect(path, first.bytes, reading)
     start = len(first.bytes) - len(_without_header(first).bytes) if dialect.header else 0
     for segment in text_at_places(path, reading.limits, places, start):
         with contextlib.suppress(DataError):
-            yield spread_rows(_parsed(path, segment.bytes, 1, dialect), SAMPLE_ROWS // places)
+            yield spread_rows(_parsed(path, segment.bytes, 1, dialect), reading.encoding, SAMPLE_ROWS // places)
 
 
 CSV_FORMAT = TableFormat(batches, spread=_spread)

@@ -39,11 +39,12 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
 
 
 def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
+    assert reading.encoding is not None
     for segment in text_at_places(path, reading.limits, places):
         with contextlib.suppress(DataError):  # A damaged place is told when the file is read.
             rows = _parsed(path, segment.bytes, 1)
             if rows is not None:
-                yield spread_rows(rows, SAMPLE_ROWS // places)
+                yield spread_rows(rows, reading.encoding, SAMPLE_ROWS // places)
 
 
 JSON_FORMAT = TableFormat(batches, sparse=True, spread=_spread)

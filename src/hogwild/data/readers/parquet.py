@@ -103,7 +103,7 @@ def spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.Re
             batches = file.iter_batches(_MOST_ROWS, row_groups=groups, columns=names, use_threads=usable_cores() > 1)
             share = max(1, SAMPLE_ROWS // PLACES * places * _MOST_ROWS // max(1, int(file.metadata.num_rows)))
         while (batch := _next(path, batches)) is not None:
-            yield spread_rows(batch, -(-share * batch.num_rows // _MOST_ROWS))
+            yield spread_rows(batch, reading.encoding, -(-share * batch.num_rows // _MOST_ROWS))
 
 
 def _rows_before(path: Path, file: Any, group: int) -> int:

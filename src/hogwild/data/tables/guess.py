@@ -171,9 +171,8 @@ def _all_differ(array: pyarrow.Array) -> bool:
     import pyarrow.compute as pc
     from pyarrow import types
 
-    if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    found = array[:_COMPARED]
+    found = as_texts(array[:_COMPARED])
+    found = found.dictionary_decode() if types.is_dictionary(found.type) else found
     present = len(found) - found.null_count
     return bool(present >= _FEWEST and pc.count_distinct(found, mode="only_valid").as_py() == present)
 

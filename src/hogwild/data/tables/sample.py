@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow
 
+    from hogwild.data.tables.table_encoding import TableEncoding
+
 SAMPLE_ROWS = 2**17  # Rows of a sample, at most.
 PLACES = 16  # Places of the data that a sample is from.
 
@@ -30,8 +32,13 @@ def evenly(count: int, wanted: int) -> list[int]:
     return [(2 * part + 1) * count // (2 * parts) for part in range(parts)]
 
 
-def spread_rows(batch: pyarrow.RecordBatch, most: int) -> pyarrow.RecordBatch:
-    """Return ``most`` rows of a batch, or fewer if it has fewer, at equal distances."""
+def spread_rows(batch: pyarrow.RecordBatch, encoding: TableEncoding, most: int = SAMPLE_ROWS) -> pyarrow.RecordBatch:
+    """Return ``most`` rows of a batch, or fewer if it has fewer, at equal distances, of columns that need statistics.
+
+    Numbers can be taken from any batch. Arrow cannot take rows of every type.
+    """
     import pyarrow as pa
 
+    wanted = {column.name for column in encoding.columns if column.needs_statistics}
+    batch = batch.select([name for name in batch.schema.names if name in wanted])
     return batch if batch.num_rows <= most else batch.take(pa.array(evenly(batch.num_rows, most)))

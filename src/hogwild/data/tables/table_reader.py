@@ -12,7 +12,7 @@ from hogwild.data.loader import map_in_order, reader_threads
 from hogwild.data.tables.encode import TableEncoder, one_batch
 from hogwild.data.tables.fit import fit
 from hogwild.data.tables.guess import guess_encoding
-from hogwild.data.tables.sample import PLACES, SAMPLE_ROWS, Sample, evenly, spread_rows
+from hogwild.data.tables.sample import PLACES, Sample, evenly, spread_rows
 from hogwild.data.tables.table_encoding import TableEncoding
 from hogwild.errors import DataError
 
@@ -81,7 +81,7 @@ class TableFormat:
             chosen = [paths[at] for at in evenly(len(paths), PLACES)]
             for path in chosen:
                 found += self.spread(path, reading, max(1, PLACES // len(chosen)))
-        return Sample(first.schema, found or [spread_rows(first, SAMPLE_ROWS)])
+        return Sample(first.schema, found or [spread_rows(first, reading.encoding)])
 
     def read(self, path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
         """Yield the rows of a file, in order and checked."""
@@ -134,7 +134,7 @@ def encoding_for(table: pyarrow.Table, reading: ReadOptions, *, apart: bool = Fa
         return reading.encoding.without_label() if apart else reading.encoding
     batch = one_batch(table)
     guessed = guess_encoding(batch, reading, None, label_named=False, apart=apart)
-    return fit(guessed, Sample(batch.schema, [spread_rows(batch, SAMPLE_ROWS)]), lambda: iter([batch]), None)
+    return fit(guessed, Sample(batch.schema, [spread_rows(batch, guessed)]), lambda: iter([batch]), None)
 
 
 def _numbered(
