@@ -10,7 +10,7 @@ import pytest
 import hogwild
 from hogwild.data import InMemoryDataset, ReadOptions
 from hogwild.data import open as open_data
-from hogwild.data.csr import CSRRows
+from hogwild.data.csr import CSRRows, concatenate
 from hogwild.data.generate.criteo import Criteo
 from hogwild.data.generate.write import svmlight_text
 from hogwild.data.loader import load
@@ -76,6 +76,19 @@ def test_rows_that_fill_the_memory_stay_in_the_order_of_the_file(tmp_path: Path)
     np.testing.assert_array_equal(np.sort(visited), np.arange(20_000))
     with pytest.raises(DataError, match="do not fit into"):
         load([path], CRITEO, ReadOptions(), limit=size // 2)
+
+
+def test_parts_of_the_text_are_rows_in_order_and_errors_have_their_lines(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.txt", 2000)  # Half a megabyte, in parts of 64 KiB.
+    parts = list(CRITEO.read(path, ReadOptions(), 1))
+    assert len(parts) > 5
+    assert_equal(concatenate(parts), rows_of(path))
+    lines = path.read_text().splitlines()
+    for number in (1900, 700):  # The error of the first wrong line counts, whichever part is parsed first.
+        lines[number - 1] = "x" + lines[number - 1]
+        path.write_text("\n".join(lines) + "\n")
+        with pytest.raises(DataError, match=rf"line {number:,}, column 1: the label"):
+            list(CRITEO.read(path, ReadOptions(), 1))
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,22 @@ from hogwild.data.csr import CSRRows, concatenate
 from hogwild.data.hashing import column_of
 from hogwild.data.reader import ReadOptions
 from hogwild.data.readers.parquet import read
+from hogwild.data.tables.table_encoding import ColumnEncoding, TableEncoding
 from hogwild.errors import DataError, MissingExtraError
+
+
+def by_type(path: Path, *, bits: int = 18, label: str = "label", weight: str | None = None) -> TableEncoding:
+    """Encoding in which numbers are left as they are, and other columns are what their types say."""
+    names = [name for name in pq.read_schema(path).names if name not in (label, weight)]
+    return TableEncoding(tuple(ColumnEncoding(name, "typed", "none") for name in names), label, weight, bits=bits)
 
 
 def read_table(folder: Path, table: pa.Table, *, piece_bytes: int = 1 << 20, **choices: Any) -> CSRRows:
     path = folder / "a.parquet"
     pq.write_table(table, path)
-    return concatenate(list(read(path, ReadOptions(**choices), piece_bytes)))
+    known = {name: choices[name] for name in ("bits", "label", "weight") if name in choices}
+    encoding = by_type(path, **known)
+    return concatenate(list(read(path, ReadOptions(**choices, encoding=encoding), piece_bytes)))
 
 
 def entries(rows: CSRRows) -> list[dict[int, float]]:
@@ -179,8 +188,9 @@ X = [1.0, 1.0, 1.0]
 def test_what_is_wrong_is_said_with_row_and_column(
     tmp_path: Path, columns: dict[str, Any], choices: dict[str, Any], row: int | None, column: str | None, what: str
 ) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with pytest.raises(DataError) as caught:
-        read_table(tmp_path, pa.table(columns), **choices)
+        list(read(tmp_path / "a.parquet", ReadOptions(**choices), 1 << 20))
     error = caught.value
     assert what in error.what
     assert (error.row, error.column) == (row, column)
@@ -248,7 +258,8 @@ def test_pieces_are_small_and_do_not_change_the_rows(tmp_path: Path) -> None:
     lists = [chance.integers(0, 50, chance.integers(0, 200)).tolist() for _ in range(2_000)]
     table = pa.table({"label": np.arange(2_000), "x": chance.random(2_000), "l": lists})
     whole = read_table(tmp_path, table, piece_bytes=1 << 28)
-    pieces = list(read(tmp_path / "a.parquet", ReadOptions(), 100_000))
+    reading = ReadOptions(encoding=by_type(tmp_path / "a.parquet"))
+    pieces = list(read(tmp_path / "a.parquet", reading, 100_000))
     assert len(pieces) > 5
     assert max(piece.nonzeros for piece in pieces) * 8 <= 100_000
     parts = concatenate(pieces)
@@ -292,7 +303,7 @@ def test_agrees_with_a_plain_loop(
     }
     path = tmp_path_factory.mktemp("plain") / "a.parquet"
     pq.write_table(pa.table({"label": range(len(records)), **made}), path, row_group_size=group)
-    rows = concatenate(list(read(path, ReadOptions(bits=30), piece_bytes)))
+    rows = concatenate(list(read(path, ReadOptions(encoding=by_type(path, bits=30)), piece_bytes)))
     assert rows.labels.tolist() == list(range(len(records)))
     for found, expected in zip(entries(rows), named(*map(plain, records), bits=30), strict=True):
         assert found == pytest.approx(expected, rel=1e-6)

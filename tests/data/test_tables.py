@@ -285,12 +285,13 @@ def test_folders_with_partitions(tmp_path: Path) -> None:
     table = pa.table({"label": [0, 1, 1, 0], "x": [1.0, 2.0, 3.0, 4.0], "city": ["a b", "c", None, "c"]})
     pq.write_to_dataset(table, tmp_path / "parts", partition_cols=["city"])
     (tmp_path / "parts" / "_SUCCESS").touch()
-    data = open_data(tmp_path / "parts", shuffle=False)
+    reading = ReadOptions(roles=ColumnRoles(numeric=("x:none",)))
+    data = open_data(tmp_path / "parts", reading=reading, shuffle=False)
     assert data.rows is not None
     found = sorted(map(str, entries(data.rows)))
     assert found == sorted(map(str, entries(read(csv(tmp_path, "label,x,city\n0,1,a b\n1,2,c\n1,3,\n0,4,c\n"),
                                                  roles=ColumnRoles(numeric=("x:none",))))))  # fmt: skip
-    packed = pack([tmp_path / "parts"], tmp_path / "packed")
+    packed = pack([tmp_path / "parts"], tmp_path / "packed", reading=reading)
     assert packed.encoding == data.encoding
     trained = hogwild.minimise(hogwild.Linear(data), budget=2, strategy="serial").model
     assert trained.decide(tmp_path / "parts").shape == (4, 1)

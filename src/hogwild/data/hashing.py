@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array
+from hogwild.data.memory_words import byte, eight_bytes
 from hogwild.errors import ParameterError
-from hogwild.jit import compiled
+from hogwild.jit import compiled, compiled_part
 
 MOST_BITS = 30  # Largest number of hash bits, because 2**31 columns exceed LARGEST_INDEX.
 
@@ -28,7 +29,8 @@ _MIX_2 = np.uint64(0x1B873593)
 _FINAL_1 = np.uint64(0x85EBCA6B)
 _FINAL_2 = np.uint64(0xC2B2AE35)
 _ADDEND = np.uint64(0xE6546B64)
-_0, _5, _8, _10, _13, _15, _16, _17, _19, _32 = (np.uint64(n) for n in (0, 5, 8, 10, 13, 15, 16, 17, 19, 32))
+_0, _1, _3, _5, _8, _10, _13 = (np.uint64(n) for n in (0, 1, 3, 5, 8, 10, 13))
+_15, _16, _17, _19, _32 = (np.uint64(n) for n in (15, 16, 17, 19, 32))
 _ZERO, _NINE = np.uint8(48), np.uint8(57)
 
 
@@ -36,6 +38,21 @@ _ZERO, _NINE = np.uint8(48), np.uint8(57)
 def _scrambled(word: np.uint64) -> np.uint64:
     word = (word * _MIX_1) & _WORD
     return (word << _15 | word >> _17) * _MIX_2 & _WORD
+
+
+@compiled_part
+def mixed(state: np.uint64, word: np.uint64) -> Any:
+    """Mix a word of 32 bits into the state of MurmurHash3."""
+    state ^= _scrambled(word)
+    return ((state << _13 | state >> _19) * _5 + _ADDEND) & _WORD
+
+
+@compiled_part
+def _finished(state: np.uint64, length: np.uint64) -> Any:
+    state ^= length & _WORD
+    state = (state ^ state >> _16) * _FINAL_1 & _WORD
+    state = (state ^ state >> _13) * _FINAL_2 & _WORD
+    return state ^ state >> _16
 
 
 @compiled
@@ -50,14 +67,43 @@ def murmur3(text: Array, start: int, stop: int, seed: int) -> Any:
         word |= np.uint64(text[at]) << shift
         shift += _8
         if shift == _32:
-            state ^= _scrambled(word)
-            state = ((state << _13 | state >> _19) * _5 + _ADDEND) & _WORD
-            word, shift = _0, _0
+            state, word, shift = mixed(state, word), _0, _0
     # Mix in the bytes of an incomplete last word. If there are none, the word is 0, which scrambles to 0.
-    state ^= _scrambled(word) ^ np.uint64(stop - start)
-    state = (state ^ state >> _16) * _FINAL_1 & _WORD
-    state = (state ^ state >> _13) * _FINAL_2 & _WORD
-    return state ^ state >> _16
+    return _finished(state ^ _scrambled(word), np.uint64(stop - start))
+
+
+@compiled_part
+def hash_after(
+    state: np.uint64, waiting: np.uint64, size: np.uint64, at: np.uint64, end: np.uint64, stop: np.uint64
+) -> Any:
+    """Return the MurmurHash3 of a prefix and of the text between two addresses, eight bytes at a time.
+
+    The prefix has ``size`` bytes. ``state`` is what its whole words have made, and ``waiting`` has its other bytes.
+    Memory can be read up to ``stop``.
+    """
+    shift, length = (size & _3) * _8, size + end - at
+    while at + _8 <= end:
+        word = eight_bytes(at)
+        joined = waiting | (word & _WORD) << shift
+        state = mixed(state, joined & _WORD)
+        joined = joined >> _32 | (word >> _32) << shift
+        state, waiting = mixed(state, joined & _WORD), joined >> _32
+        at += _8
+    if at < end:
+        rest, word = (end - at) * _8, _0
+        if at + _8 <= stop:
+            word = eight_bytes(at) & ((_1 << rest) - _1)
+        else:
+            for k in range(end - at):
+                word |= np.uint64(byte(at + np.uint64(k))) << (np.uint64(k) * _8)
+        if rest >= _32:
+            joined = waiting | (word & _WORD) << shift
+            state, waiting = mixed(state, joined & _WORD), joined >> _32
+            word, rest = word >> _32, rest - _32
+        waiting |= word << shift
+        if rest + shift >= _32:
+            state, waiting = mixed(state, waiting & _WORD), waiting >> _32
+    return _finished(state ^ _scrambled(waiting), length)
 
 
 @compiled
@@ -85,6 +131,32 @@ def hash_joined(prefix: Array, text: Array, offsets: Array, out: Array) -> None:
     >>> int(out[0])
     613153351
     """
+    if _is_number(prefix):
+        _hash_numbers(prefix, text, offsets, out)
+        return
+    state, waiting, size = _0, _0, np.uint64(prefix.size)
+    for at in range(prefix.size):
+        waiting |= np.uint64(prefix[at]) << (np.uint64(at & 3) * _8)
+        if at & 3 == 3:
+            state, waiting = mixed(state, waiting), _0
+    first = np.uint64(text.ctypes.data)
+    stop = first + np.uint64(text.size)
+    for k in range(out.size):
+        start, end = first + np.uint64(offsets[k]), first + np.uint64(offsets[k + 1])
+        out[k] = np.uint32(hash_after(state, waiting, size, start, end, stop))
+
+
+@compiled
+def _is_number(name: Array) -> bool:
+    others = 0
+    for at in range(name.size):
+        others += name[at] < _ZERO or name[at] > _NINE
+    return others == 0
+
+
+@compiled
+def _hash_numbers(prefix: Array, text: Array, offsets: Array, out: Array) -> None:
+    """Hash names that may be of digits only, because their beginning is."""
     longest = 0
     for k in range(out.size):
         longest = max(longest, offsets[k + 1] - offsets[k])
@@ -141,7 +213,7 @@ def merge_duplicates(indptr: Array, indices: Array, values: Array) -> None:
     out, start = np.uint64(indptr[0]), np.uint64(indptr[0])
     for row in range(indptr.size - 1):
         stop = np.uint64(indptr[row + 1])
-        _sort(indices, values, start, stop)
+        sort_entries(indices, values, start, stop)
         at = start
         while at < stop:
             index, total = indices[at], 0.0
@@ -154,7 +226,7 @@ def merge_duplicates(indptr: Array, indices: Array, values: Array) -> None:
 
 
 @compiled
-def _sort(indices: Array, values: Array, start: np.uint64, stop: np.uint64) -> None:
+def sort_entries(indices: Array, values: Array, start: np.uint64, stop: np.uint64) -> None:
     """Sort the entries of a row by index, in place, with Shell's sort.
 
     A sorted row takes one pass, and a long row never takes quadratic time.

@@ -17,6 +17,7 @@ from hogwild.data.chunks import (
     RowDraws,
     ScatteredEpoch,
     ShuffledEpoch,
+    number_type,
     row_numbers,
     rows_per_chunk,
 )
@@ -255,7 +256,7 @@ class InMemoryDataset(Dataset):
 
     def _places(self, seed: int) -> Array:
         if not self._copied:
-            return _placed_in_groups(self._numbers, seed)
+            return _grouped_places_of_all(self.n_rows, seed) if self.ids is None else _grouped_places(self.ids, seed)
         if self.ids is None and self.n_rows <= _REMEMBERED:
             return _places_of_all(self.n_rows, seed)
         return _placed(self._numbers, seed)
@@ -328,17 +329,27 @@ def _placed(numbers: Array, seed: int) -> Array:
     return np.random.default_rng([seed, 0, 1]).permutation(numbers)
 
 
-def _placed_in_groups(numbers: Array, seed: int) -> Array:
+def _grouped_places(numbers: Array, seed: int) -> Array:
     """Return row numbers in random order, with groups of neighbours together, which are read from memory together.
 
-    >>> placed = _placed_in_groups(np.arange(20), seed=0)
+    >>> placed = _grouped_places(np.arange(20), seed=0)
     >>> sorted(placed.tolist()) == list(range(20)), np.diff(placed[:8]).tolist()
     (True, [1, 1, 1, 1, 1, 1, 1])
     """
-    groups = len(numbers) // _GROUP
-    firsts = np.random.default_rng([seed, 0, 1]).permutation(groups).astype(numbers.dtype) * numbers.dtype.type(_GROUP)
-    placed = (firsts[:, np.newaxis] + np.arange(_GROUP, dtype=numbers.dtype)).ravel()
-    return np.asarray(numbers[np.concatenate([placed, np.arange(groups * _GROUP, len(numbers), dtype=placed.dtype)])])
+    return np.asarray(numbers[_grouped_places_of_all(len(numbers), seed)])
+
+
+@lru_cache(maxsize=1)
+def _grouped_places_of_all(n_rows: int, seed: int) -> Array:
+    """Return all row numbers in groups in random order, which samples and epochs share."""
+    groups, kind = n_rows // _GROUP, number_type(n_rows)
+    firsts: Array = np.random.default_rng([seed, 0, 1]).permutation(groups).astype(kind)
+    firsts *= _GROUP
+    places: Array = np.empty(n_rows, kind)
+    np.add(firsts[:, np.newaxis], np.arange(_GROUP, dtype=kind), out=places[: groups * _GROUP].reshape(groups, _GROUP))
+    places[groups * _GROUP :] = np.arange(groups * _GROUP, n_rows, dtype=kind)
+    places.setflags(write=False)
+    return places
 
 
 @lru_cache(maxsize=2)

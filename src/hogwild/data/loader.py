@@ -83,9 +83,10 @@ def load(
     if limit is None and room < _LEAST_ROOM:
         what = f"{format_size(room)} of memory are left, and to read and train takes {format_size(_LEAST_ROOM)} or more"
         raise DataError(what, path=sources[0], remedy="Give this process more memory.")
-    if reader.fielded and reading.table is None:
-        reading = replace(reading, table=FieldVocabulary())
     reading = reader.fit(sources, reading)
+    fielded = reader.fielded or (reading.encoding is not None and reading.encoding.fields is not None)
+    if fielded and reading.table is None:
+        reading = replace(reading, table=FieldVocabulary())
     builder = SchemaBuilder(reader, reading)
     pieces, held = [], 0
     # Rows take about as much as their text. Pieces that are collected first would leave gaps in memory.
@@ -107,7 +108,7 @@ def load(
     name = name or ", ".join(path.name for path in sources)
     if reading.table is not None:
         reading.table.close()
-    table, base = reading.table if reader.fielded else None, shape.base
+    table, base = reading.table if fielded else None, shape.base
     if growing is not None:
         rows = growing.finished(shape, reading)
         if 2 * bytes_of(rows) > room:

@@ -40,6 +40,9 @@ class ReadOptions:
     label: str | None = None
     weight: str | None = None  # Name of the weight column of tables.
     roles: ColumnRoles | None = None  # Roles of the other columns of tables. None means a guess.
+    # Columns of tables that are fields, for factorisation machines. None means no fields. Each column is a field of its
+    # own, unless it fits an entry here: a name, a number or a pattern, whose columns are one field together.
+    fields: tuple[str, ...] | None = None
     header: bool | None = None  # Whether the first line of a CSV file has names. None means a guess.
     folder: Path | None = None  # Folder of Parquet files, whose subfolders column=value are columns.
     # Fitted encoding of tables, as that of the training data. None means that it is fitted to the data.

@@ -17,9 +17,19 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from hogwild.data.csr import Array
-from hogwild.errors import DataError
+from hogwild.errors import DataError, ParameterError
 from hogwild.estimators.fit import State, Task
-from hogwild.estimators.inputs import MatrixLike, RandomState, Reshuffled, Rows, class_seeds, is_source, open_source
+from hogwild.estimators.inputs import (
+    MatrixLike,
+    RandomState,
+    Reshuffled,
+    Rows,
+    class_seeds,
+    classes_of,
+    is_source,
+    open_source,
+    refuse_other_labels,
+)
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_deprecated
 from hogwild.keywords import advised
@@ -206,11 +216,11 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
             found = data.label_counts()
             if found is None:
                 raise DataError("the labels are numbers, not classes", path=data.name, remedy="Use HogwildRegressor.")
-            self._set_classes(found[0])
+            self._set_classes(classes_of(data, found[0]))
             train, held_out = self._split_dataset(data)
             labels, weight, rows, dtype = (
-                LabelEncoding(self.classes_),
-                self._class_weight_of_source(),
+                LabelEncoding(found[0]),
+                self._class_weight_of_source(found[0]),
                 data.n_rows,
                 np.dtype(np.float32),
             )
@@ -296,16 +306,11 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
-        data, labels, weights = self._labelled(X, y, sample_weight)
-        if self.classes_.dtype.kind not in "biuf":
-            raise DataError(
-                f"its labels are numbers, and the classes of this model are strings such as {str(self.classes_[0])!r}",
-                path=data.name,
-                remedy="Give arrays, X and y, with such labels; or fit to a file with labels as in this one.",
-            )
-        LabelEncoding(self.classes_.astype(np.float64)).encode(
-            labels, data.name
-        )  # raises an error for labels unknown to the model
+        data, numbers, weights = self._labelled(X, y, sample_weight)
+        labels = classes_of(data, numbers)
+        refuse_other_labels(self.classes_, labels, data.name)
+        if labels.dtype.kind != "U":  # raises an error for labels unknown to the model
+            LabelEncoding(self.classes_.astype(np.float64)).encode(labels, data.name)
         return float(accuracy_score(self._numbers(labels), self._numbers(self.predict(data)), sample_weight=weights))
 
     def _fitted(self, task: Task, rows: int, dtype: np.dtype[Any], *, partial: bool) -> Self:
@@ -352,9 +357,20 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         return {float(k): float(weight) for k, weight in enumerate(weights)}
 
-    def _class_weight_of_source(self) -> ClassWeight:
+    def _class_weight_of_source(self, numbers: Array) -> ClassWeight:
+        """Return the weights of classes by the numbers that the data has for them."""
         given = self.class_weight
-        return {float(label): weight for label, weight in given.items()} if isinstance(given, dict) else given
+        if not isinstance(given, dict):
+            return given
+        number_of: dict[Any, Any] = dict(zip(self.classes_.tolist(), numbers.tolist(), strict=True))
+        if self.classes_.dtype.kind == "U":
+            unknown = [label for label in given if label not in number_of]
+            if unknown:
+                raise ParameterError(
+                    f"The 'class_weight' parameter names the label {unknown[0]!r}, which is not in the data."
+                )
+        known = {**{label: label for label in given}, **number_of}
+        return {float(known[label]): weight for label, weight in given.items()}
 
     def _refuse_balanced(self) -> None:
         if self.class_weight == "balanced":

@@ -29,11 +29,13 @@ from hogwild.estimators.inputs import (
     Rows,
     Source,
     check_memory,
+    classes_of,
     is_source,
     label_name,
     labels_and_weights,
     open_source,
     refuse_labels,
+    refuse_other_labels,
     told_of_text,
 )
 from hogwild.estimators.sklearn_parameters import processors_left
@@ -156,7 +158,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             The fitted estimator.
         """
         if is_source(X):
-            data = open_source(X, y, sample_weight, self.memory)
+            data = open_source(X, y, sample_weight, self.memory, isinstance(self.fields, str))
             self.n_features_in_ = data.n_features
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
@@ -281,7 +283,8 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
     loss : str, Loss or callable, optional
         Loss. None is the logistic loss.
     fields : array or "file", optional
-        Field of each column, which makes the model field-aware. "file" reads the fields of a libffm file.
+        Field of each column, which makes the model field-aware. "file" takes the fields of a libffm file, or
+        the columns of a table.
     l2 : float or "auto", optional
         Strength of the L2 penalty on weights. None is the default of :class:`hogwild.FactorisationMachine`. "auto"
         chooses it, and ``l2_factors`` with it, on held-out rows.
@@ -349,7 +352,9 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
         """Return the accuracy on these rows. A file or a data set provides its own labels and weights."""
         if not is_source(X):
             return float(super().score(X, y, sample_weight))
-        data, labels, weights = self._labelled(X, y, sample_weight)
+        data, numbers, weights = self._labelled(X, y, sample_weight)
+        labels = classes_of(data, numbers)
+        refuse_other_labels(self.classes_, labels, data.name)
         return float(accuracy_score(labels, self.predict(data), sample_weight=weights))
 
     def _labels(self, data: Dataset) -> LabelEncoding:
@@ -358,8 +363,8 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
             raise DataError(
                 "there are not two classes of labels", path=data.name, remedy="For numbers use HogwildFMRegressor."
             )
-        self.classes_ = found[0]
-        return LabelEncoding(self.classes_)
+        self.classes_ = classes_of(data, found[0])
+        return LabelEncoding(found[0])
 
     def _encoded(self, y: Array) -> tuple[Array, LabelEncoding]:
         check_classification_targets(y)
@@ -390,7 +395,8 @@ class HogwildFMRegressor(RegressorMixin, FactorEstimator):  # type: ignore[misc]
     loss : str, Loss or callable, optional
         Loss. None is the squared loss.
     fields : array or "file", optional
-        Field of each column, which makes the model field-aware. "file" reads the fields of a libffm file.
+        Field of each column, which makes the model field-aware. "file" takes the fields of a libffm file, or
+        the columns of a table.
     l2, l2_factors, normalise, fit_intercept, spread : optional
         Penalties, scaling of rows, intercept and initial factors, as in :class:`HogwildFMClassifier`.
     max_iter, rule, schedule, step, strategy, n_jobs, random_state : optional

@@ -19,6 +19,7 @@ from hogwild.data.chunks import number_type, row_numbers
 from hogwild.data.csr import NO_INDICES, NO_WEIGHTS, Array, CSRRows, Layout
 from hogwild.data.dataset import Dataset
 from hogwild.data.min_max import WORTH_A_THREAD, min_max
+from hogwild.data.reader import ReadOptions
 from hogwild.errors import DataError, HogwildError, ParameterError
 from hogwild.files import parse_size
 from hogwild.jit import compiled
@@ -155,11 +156,43 @@ def is_source(X: object) -> TypeGuard[Source]:
     return isinstance(X, (str, os.PathLike)) or several
 
 
-def open_source(X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None, memory: int | str | None) -> Dataset:
-    """Open a file or a data set, which has its own labels and weights; ``y`` may be the name of a table's label."""
+def open_source(
+    X: Source, y: ArrayLike | None, sample_weight: ArrayLike | None, memory: int | str | None, fields: bool = False
+) -> Dataset:
+    """Open a file or a data set, which has its own labels and weights; ``y`` may be the name of a table's label.
+
+    With ``fields``, the columns of a table are fields.
+    """
     label = label_name(X, y)
     refuse_labels(None if label is not None else y, sample_weight)
-    return open_data(X, label=label, memory=memory)
+    return open_data(X, label=label, memory=memory, reading=ReadOptions(fields=() if fields else None))
+
+
+def classes_of(data: Dataset, numbers: Array) -> Array:
+    """Return the texts of classes where the labels of a table are texts, which the data set numbers; else the numbers.
+
+    >>> import pyarrow
+    >>> data = open_data(pyarrow.table({"label": ["no", "yes"], "x": [1, 2]}), label="label")
+    >>> classes_of(data, data.labels()).tolist()
+    ['no', 'yes']
+    """
+    texts = None if data.encoding is None else data.encoding.classes
+    return numbers if texts is None else np.asarray(texts)[np.asarray(numbers, np.int64)]
+
+
+def refuse_other_labels(classes: Array, labels: Array, name: str) -> None:
+    """Raise ``DataError`` if the labels of a data set are numbers where the classes of a model are texts."""
+    if labels.dtype.kind != "U" and classes.dtype.kind not in "biuf":
+        raise DataError(
+            f"its labels are numbers, and the classes of this model are strings such as {str(classes[0])!r}",
+            path=name,
+            remedy="Give arrays, X and y, with such labels; or fit to a file with labels as in this one.",
+        )
+    if labels.dtype.kind == "U" and classes.dtype.kind in "biuf":
+        raise DataError(
+            f"its labels are texts such as {str(labels[0])!r}, and the classes of this model are numbers", path=name,
+            remedy="Give a file with the labels of the training data.",
+        )  # fmt: skip
 
 
 def label_name(X: Source, y: ArrayLike | None) -> str | None:

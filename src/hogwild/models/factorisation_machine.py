@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from hogwild.data.dataset import Dataset
+    from hogwild.data.field_vocabulary import FieldVocabulary
     from hogwild.models.predictions import Rows
     from hogwild.onnx_graph import Inputs
 
@@ -91,12 +92,15 @@ class FactorisationModel:
 
     def open(self, path: str | Path | Sequence[str | Path], **options: object) -> Dataset:
         """Open a file for prediction, in its own order; options that are not given are those of the training file."""
-        from hogwild.data.field_vocabulary import FieldVocabulary
         from hogwild.data.open_dataset import open as open_data
 
-        table = None if self.keys is None else FieldVocabulary(self.keys)
-        reading = read_options(self.reading, self.n_features, options, table)
+        reading = read_options(self.reading, self.n_features, options, self._vocabulary())
         return open_data(path, reading=reading, shuffle=False)
+
+    def _vocabulary(self) -> FieldVocabulary | None:
+        from hogwild.data.field_vocabulary import FieldVocabulary
+
+        return None if self.keys is None else FieldVocabulary(self.keys)
 
     def decide(self, data: Rows) -> NDArray[np.float64]:
         """Return the scores of a data set or a matrix, with one line per row and one column.
@@ -143,7 +147,7 @@ class FactorisationModel:
         if isinstance(data, (str, Path)):
             data = self.open(data)
         elif not isinstance(data, Dataset):
-            data = open_data(data, reading=read_options(self.reading, self.n_features, {}))
+            data = open_data(data, reading=read_options(self.reading, self.n_features, {}, self._vocabulary()))
         if data.n_features > self.n_features:
             raise ParameterError(
                 f"{data.name} has {data.n_features:,} features, and the model knows {self.n_features:,}. Open it with "

@@ -7,8 +7,10 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hogwild.data import as_dataset
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
+from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import RowSampling
 from hogwild.errors import ParameterError
 from hogwild.kernels import factorisation_machine_build
@@ -115,16 +117,18 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         sampling: str | RowSampling = "split",
         label: str | None = None,
     ) -> None:
+        # Columns of a table are fields, unless the fields of the features are given.
+        opened = as_dataset(source, ReadOptions(label=label, fields=() if fields is None else None))
         super().__init__(
-            source, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
-            class_weight=class_weight, spread=spread, seed=seed, labels=labels, sampling=sampling, label=label,
+            opened, loss, rank=rank, l2=l2, l2_factors=l2_factors, intercept=intercept, normalise=normalise,
+            class_weight=class_weight, spread=spread, seed=seed, labels=labels, sampling=sampling,
         )  # fmt: skip
         known = self.source.table
         given = known.fields if fields is None and known is not None else fields
         if given is None:
             raise ParameterError(
                 f"{self.source.name} does not say of which field each feature is. Give 'fields', the field of each, or "
-                "a file in libffm format."
+                "a file in libffm format, or a table, whose columns are fields."
             )
         self._table = _checked(given, self.source.n_features)
 

@@ -120,7 +120,8 @@ def reading(
     number = cast(Literal["auto", 0, 1], "auto" if base == "auto" else int(base))
     columns: dict[str, Any] = {}
     if table is not None:
-        columns = {"label": table.label, "weight": table.weight, "roles": table.roles(), "header": table.header}
+        columns = {"label": table.label, "weight": table.weight, "roles": table.roles(), "header": table.header,
+                   "fields": table.grouped()}  # fmt: skip
     return ReadOptions(format=format, features=features, base=number, bits=bits, **columns, **others)
 
 

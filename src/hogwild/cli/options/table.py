@@ -38,6 +38,16 @@ class TableOptions:
     categorical: Annotated[_Columns, _columns("Categories; HOW: hash (default), dictionary or list:SEPARATOR.")] = None
     text: Annotated[_Columns, _columns("Text; HOW: words (default) or bigrams.")] = None
     drop: Annotated[_Columns, _columns("Columns to leave out.")] = None
+    fields: Annotated[
+        _Columns,
+        typer.Option(
+            metavar="COLUMN,...",
+            help="fm, ffm: each column is a field, and those that fit one entry here are one field together; each: no "
+            "column is grouped. Default for ffm: each.",
+            show_default=False,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
     header: Annotated[
         bool | None,
         typer.Option(
@@ -47,6 +57,12 @@ class TableOptions:
             rich_help_panel=_PANEL,
         ),
     ] = None
+
+    def grouped(self) -> tuple[str, ...] | None:
+        """Return the entries of columns that are one field together; None if fields were not asked for."""
+        from hogwild.data.tables.column_roles import entries_of
+
+        return None if self.fields is None else tuple(entry for entry in entries_of(self.fields) if entry != "each")
 
     def roles(self) -> ColumnRoles | None:
         """Return the roles that were given; None if none were."""

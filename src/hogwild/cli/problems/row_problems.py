@@ -67,7 +67,8 @@ def make_linear(
     from hogwild.problems.linear import Linear
 
     if data.table is not None:
-        raise ParameterError(f"{data.name} is a libffm file, which is for --problem ffm, or fm.")
+        what = "a libffm file, which is" if data.encoding is None else "read with fields, which are"
+        raise ParameterError(f"{data.name} is {what} for --problem ffm, or fm.")
     return Linear(
         data, loss, l1=l1, l2=l2, intercept=intercept, class_weight="balanced" if balanced else None, sampling=sampling
     )
@@ -120,7 +121,7 @@ def make_ffm(
     seed: int = 0,
     sampling: str = "split",
 ) -> FieldAwareFactorisationMachine:
-    """Make a field-aware factorisation machine for the rows of a libffm file."""
+    """Make a field-aware factorisation machine for the rows of a libffm file or of a table."""
     from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 
     return FieldAwareFactorisationMachine(
@@ -129,7 +130,13 @@ def make_ffm(
     )  # fmt: skip
 
 
-FM, FFM = Kind(open_rows, make_fm, check_loss), Kind(open_rows, make_ffm, check_loss)
+def open_fields(source: Source) -> Opened:
+    """Open rows with fields: those of a libffm file, or the columns of a table."""
+    how = source.reading
+    return open_rows(replace(source, reading=replace(how, fields=how.fields or ())))
+
+
+FM, FFM = Kind(open_rows, make_fm, check_loss), Kind(open_fields, make_ffm, check_loss)
 
 
 def open_rated(

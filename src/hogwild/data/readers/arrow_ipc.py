@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.tables.arrow_errors import arrow_errors
 from hogwild.data.tables.encode import one_batch
+from hogwild.data.tables.sample import SAMPLE_ROWS, evenly, spread_rows
 from hogwild.data.tables.table_reader import Batch, TableFormat, flat
 from hogwild.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _AGAIN = "Make or fetch the file again."
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
@@ -47,7 +51,25 @@ def _stored(reader: Any) -> Iterator[Any]:
         yield from reader
 
 
-ARROW_FORMAT = TableFormat(batches)
+def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow as pa
+
+    assert reading.encoding is not None
+    with arrow_errors(path, "Arrow"), path.open("rb") as file:
+        if file.read(len(_FILE)) != _FILE:
+            return  # A stream is read in order.
+        reader = pa.ipc.open_file(pa.PythonFile(file, "r"))
+        sizes, some, most = [], [], SAMPLE_ROWS // places
+        for number in evenly(reader.num_record_batches, places):
+            batch = reader.get_batch(number)
+            batch.validate(full=True)
+            sizes.append(batch.num_rows)
+            some.append(spread_rows(one_batch(flat(pa.Table.from_batches([batch]))), reading.encoding, most))
+    for size, rows in zip(sizes, some, strict=True):  # Each batch counts by its rows.
+        yield spread_rows(rows, reading.encoding, -(-most * size // max(most, *sizes)))
+
+
+ARROW_FORMAT = TableFormat(batches, spread=_spread)
 ARROW = Reader(
     "arrow", (".arrow", ".feather", ".ipc", ".arrows"), ARROW_FORMAT.read, tabular=True, fit=ARROW_FORMAT.fitted
 )

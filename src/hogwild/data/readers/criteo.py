@@ -1,16 +1,15 @@
 """Reader of Criteo's display-advertising format: a label, 13 numbers and 26 categories, with tabs and without header.
 
 The rows are those that the encoding :func:`criteo_encoding` makes of the same table in any other format. A compiled
-parser hashes the cells of each segment of the file on every core, without an Arrow table in between.
+parser hashes the cells of segments of the file, one on each core, without an Arrow table in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,10 @@ import numpy as np
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows
 from hogwild.data.hashing import columns
+from hogwild.data.loader import map_in_order, reader_threads
 from hogwild.data.reader import Divided, Reader, ReadOptions
 from hogwild.data.readers import criteo_parser as parser
+from hogwild.data.readers.csv_table import CSV_FORMAT
 from hogwild.data.readers.line_segments import (
     Segment,
     divisible_bytes,
@@ -28,14 +29,15 @@ from hogwild.data.readers.line_segments import (
     lines_of_whole_file,
     place,
     segments,
-    split,
 )
+from hogwild.data.tables.column_roles import fields_of
 from hogwild.data.tables.log_bins import log_bins
 from hogwild.data.tables.table_encoding import ColumnEncoding, TableEncoding
 from hogwild.errors import DataError, ParameterError
-from hogwild.machine import usable_cores
 
-_STRETCH_BYTES = 1 << 20  # Bytes of text per stretch, which take a few milliseconds to parse.
+# Bytes of text that are parsed at a time: few enough that all arrays stay in memory that was used before, which takes a
+# third of the time of new pages, and enough that a thread is rarely woken.
+_LEAST, _MOST = 2**16, 2**22
 _NUMBERS = [f"I{number}" for number in range(1, parser.NUMBERS + 1)]
 _CATEGORIES = [f"C{number}" for number in range(1, parser.CATEGORIES + 1)]
 _FORM = "A line is: label, 13 numbers and 26 categories, with tabs between them. Cells may be empty."
@@ -58,6 +60,11 @@ def fitted(paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
     if reading.roles is not None or reading.label not in (None, "label") or reading.weight is not None:
         raise ParameterError("The columns of the format 'criteo' are known. For other roles of them use --format csv.")
     encoding = criteo_encoding(reading.bits if reading.encoding is None else reading.encoding.bits)
+    if reading.fields is not None:
+        fields = fields_of(reading.fields, [*_NUMBERS, *_CATEGORIES], ["label", *_NUMBERS, *_CATEGORIES], paths[0])
+        encoding = replace(encoding, fields=fields)
+    elif reading.encoding is not None:
+        encoding = replace(encoding, fields=reading.encoding.fields)
     if reading.encoding not in (None, encoding):
         raise ParameterError("The model was trained on another table than the format 'criteo'. Use --format csv.")
     return replace(reading, encoding=encoding)
@@ -79,14 +86,19 @@ def read(
     """
     reading = fitted([path], reading)
     assert reading.encoding is not None
+    if reading.encoding.fields is not None:  # A vocabulary numbers the features, which the parser does not know.
+        yield from CSV_FORMAT.read(path, reading, piece_bytes)
+        return
     tables = _tables(reading.encoding.bits)
+    size = max(_LEAST, min(_MOST, piece_bytes // (2 * (reader_threads() + 2))))
     empty = True
-    with ThreadPoolExecutor(usable_cores()) as pool, lines_of_whole_file(path, extent):
-        labelled: bool | None = None
-        for segment in segments(path, piece_bytes // 2, extent, reading.limits):
-            if labelled is None:
-                labelled = _has_label(segment, reading.unlabelled)
-            rows = _rows(path, tables, segment, labelled, pool)
+    with lines_of_whole_file(path, extent):
+        parts = segments(path, size, extent, reading.limits)
+        first = next(parts, None)
+        if first is None:
+            return
+        labelled = _has_label(first, reading.unlabelled)
+        for _, rows in map_in_order(lambda segment: _rows(path, tables, segment, labelled), chain([first], parts)):
             if len(rows):
                 yield rows
                 empty = False
@@ -127,43 +139,21 @@ def _has_label(segment: Segment, unlabelled: bool) -> bool:
     return not (unlabelled and int(np.count_nonzero(line == 9)) == parser.COLUMNS - 1)
 
 
-def _rows(path: Path, tables: _Tables, segment: Segment, labelled: bool, pool: ThreadPoolExecutor) -> CSRRows:
-    stretches = split(segment, min(4 * usable_cores(), -(-len(segment.bytes) // _STRETCH_BYTES)))
-    each = pool.map if len(stretches) > 1 else map
-    lines = list(each(lambda stretch: int(parser.count_lines(segment.bytes, *stretch)), stretches))
-    slots, total = list(accumulate(lines, initial=0)), sum(lines)
-    ends, labels = np.zeros(total + 1, np.int64), np.empty(total)
-    indices = np.empty(total * parser.COLUMNS, np.uint32)  # Pages that are not touched take no memory.
-    base = segment.bytes.ctypes.data
-
-    def parse(stretch: tuple[int, int], slot: int) -> tuple[int, int, int, int]:
-        first, last = (np.uint64(base + at) for at in stretch)
-        row, entry, problem, at = parser.parse(
-            first, last, labelled, *tables.arguments, slot, slot * parser.COLUMNS, ends, labels, indices
-        )
-        return int(row) - slot, int(entry) - slot * parser.COLUMNS, int(problem), int(at) - base
-
-    parsed = list(each(parse, stretches, slots[:-1]))
-    failures = [(at, problem) for _, _, problem, at in parsed if problem != parser.NOTHING]
-    if failures:
-        raise _failure(path, segment, *min(failures))
-    return _joined(parsed, slots, ends, labels, indices, tables.features)
-
-
-def _joined(
-    parsed: list[tuple[int, int, int, int]], slots: list[int], ends: Array, labels: Array, indices: Array, features: int
-) -> CSRRows:
-    """Return the filled slots as rows; close the gaps that empty cells and lines have left between stretches."""
-    before = accumulate((entries for _, entries, _, _ in parsed), initial=0)
-    parts = []
-    for (rows, entries, _, _), slot, filled in zip(parsed, slots, before, strict=False):
-        first = slot * parser.COLUMNS
-        indices[filled : filled + entries] = indices[first : first + entries]
-        parts.append((ends[slot + 1 : slot + 1 + rows] - (first - filled), labels[slot : slot + rows]))
-    total = sum(entries for _, entries, _, _ in parsed)
-    indptr = np.concatenate([np.zeros(1, np.int64), *(part for part, _ in parts)])
-    joined = np.concatenate([part for _, part in parts])
-    return CSRRows(indptr, indices[:total].copy(), NO_VALUES, joined, NO_WEIGHTS, features, "binary")
+def _rows(path: Path, tables: _Tables, segment: Segment, labelled: bool) -> CSRRows:
+    text = segment.bytes
+    most = len(text) // parser.COLUMNS + 1  # A row has a tab or the end of its line behind each column.
+    ends, labels = np.zeros(most + 1, np.int64), np.empty(most)
+    indices = np.empty(most * parser.COLUMNS, np.uint32)  # Pages that are not touched take no memory.
+    first = text.ctypes.data
+    rows, entries, problem, at = parser.parse(
+        np.uint64(first), np.uint64(first + len(text)), labelled, *tables.arguments, 0, 0, ends, labels, indices
+    )
+    if problem != parser.NOTHING:
+        raise _failure(path, segment, int(at) - first, int(problem))
+    return CSRRows(
+        ends[: rows + 1].copy(), indices[:entries].copy(), NO_VALUES, labels[:rows].copy(), NO_WEIGHTS,
+        tables.features, "binary",
+    )  # fmt: skip
 
 
 def _failure(path: Path, segment: Segment, offset: int, problem: int) -> DataError:

@@ -12,7 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.data.csr import Array
-from hogwild.data.readers.parse_number import BAD, LONG, byte, digits, eight_bytes, number, trailing_zeros
+from hogwild.data.hashing import hash_after, mixed
+from hogwild.data.memory_words import byte, eight_bytes, trailing_zeros
+from hogwild.data.readers.parse_number import BAD, LONG, digits, number
 from hogwild.data.tables.column_entries import Column
 from hogwild.data.tables.log_bins import log_bin
 from hogwild.jit import compiled, compiled_part
@@ -24,8 +26,6 @@ NOTHING, LABEL, NUMBER, MISSING, SURPLUS = range(5)
 LARGEST_BIN: Final = 4100  # The bin of the largest number of 64 bits is 4096.
 
 _0, _1, _3, _4, _8 = (np.uint64(n) for n in (0, 1, 3, 4, 8))
-_13, _15, _16, _17, _19, _24, _32 = (np.uint64(n) for n in (13, 15, 16, 17, 19, 24, 32))
-_WORD: Final = np.uint64(0xFFFFFFFF)
 _TABS: Final = np.uint64(0x0909090909090909)
 _NEWLINES: Final = np.uint64(0x0A0A0A0A0A0A0A0A)
 _ONES: Final = np.uint64(0x0101010101010101)
@@ -60,46 +60,11 @@ def _cell_end(at: np.uint64, stop: np.uint64) -> Any:
 
 
 @compiled_part
-def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
-    """Mix one word into the state of MurmurHash3."""
-    word = (word * np.uint64(0xCC9E2D51)) & _WORD
-    state ^= (word << _15 | word >> _17) * np.uint64(0x1B873593) & _WORD
-    return ((state << _13 | state >> _19) * np.uint64(5) + np.uint64(0xE6546B64)) & _WORD
-
-
-@compiled_part
-def _hashed(at: np.uint64, end: np.uint64, stop: np.uint64, prefix: np.uint64, size: np.uint64) -> np.uint64:
+def _hashed(at: np.uint64, end: np.uint64, stop: np.uint64, prefix: np.uint64, size: np.uint64) -> Any:
     """Return the MurmurHash3 of a prefix of 3 or 4 bytes and of the text between two addresses."""
-    state, shift, waiting, length = _0, _24, prefix, size + end - at
     if size == _4:
-        state, shift, waiting = _mixed(_0, prefix), _0, _0
-    while at + _8 <= end:
-        word = eight_bytes(at)
-        joined = waiting | (word & _WORD) << shift
-        state = _mixed(state, joined & _WORD)
-        joined = joined >> _32 | (word >> _32) << shift
-        state, waiting = _mixed(state, joined & _WORD), joined >> _32
-        at += _8
-    if at < end:
-        rest, word = (end - at) * _8, _0
-        if at + _8 <= stop:
-            word = eight_bytes(at) & ((_1 << rest) - _1)
-        else:
-            for k in range(end - at):
-                word |= np.uint64(byte(at + np.uint64(k))) << (np.uint64(k) * _8)
-        if rest >= _32:
-            joined = waiting | (word & _WORD) << shift
-            state, waiting = _mixed(state, joined & _WORD), joined >> _32
-            word, rest = word >> _32, rest - _32
-        waiting |= word << shift
-        if rest + shift >= _32:
-            state, waiting = _mixed(state, waiting & _WORD), waiting >> _32
-    waiting = (waiting * np.uint64(0xCC9E2D51)) & _WORD
-    state ^= (waiting << _15 | waiting >> _17) * np.uint64(0x1B873593) & _WORD
-    state ^= length
-    state = (state ^ state >> _16) * np.uint64(0x85EBCA6B) & _WORD
-    state = (state ^ state >> _13) * np.uint64(0xC2B2AE35) & _WORD
-    return state ^ state >> _16
+        return hash_after(mixed(_0, prefix), _0, size, at, end, stop)
+    return hash_after(_0, prefix, size, at, end, stop)
 
 
 @compiled_part
@@ -196,15 +161,6 @@ def parse(
         row += 1
         ends[row] = entry
     return row, entry, NOTHING, at
-
-
-@compiled
-def count_lines(text: Array, start: int, stop: int) -> int:
-    """Count the lines of a stretch of text, an upper bound of its rows."""
-    lines = 0
-    for character in text[start:stop]:
-        lines += character == _NEWLINE
-    return lines
 
 
 def prefixes() -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ The text is divided where a line ends outside of quotes. Arrow parses each part 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections.abc import Iterable, Iterator
@@ -18,8 +19,10 @@ import numpy as np
 from hogwild.data.csr import Array
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import NEWLINE, Segment, newlines, segments
+from hogwild.data.readers.text_places import text_at_places
 from hogwild.data.tables.column_roles import no_column
 from hogwild.data.tables.encode import TableEncoder, one_batch
+from hogwild.data.tables.sample import SAMPLE_ROWS, spread_rows
 from hogwild.data.tables.table_encoding import TableEncoding
 from hogwild.data.tables.table_reader import Batch, TableFormat
 from hogwild.errors import DataError, MissingExtraError
@@ -33,6 +36,7 @@ _SEPARATORS = ",\t;|"
 _TABS = (".tsv", ".tab")
 _BYTES_PER_TEXT = 8  # Bytes of memory per byte of text: the text, its columns and the entries of rows.
 _LEAST, _MOST = 2**16, 2**24  # Bytes of text that are parsed together.
+_BLOCK = 2**18  # Bytes that are looked through at a time.
 _LONGEST_QUOTE = 2**26  # Bytes in which a quote has to be closed.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan|inf|na|n/a|null|none|", re.IGNORECASE)
 
@@ -51,7 +55,18 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
                 yield Batch(rows, segment.first_line)
 
 
-CSV_FORMAT = TableFormat(batches)
+def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
+    """Yield rows from some places of a file. A place within quotes makes lines that no table has, and is left out."""
+    assert reading.encoding is not None
+    first = next(segments(path, _LEAST, limits=reading.limits))
+    dialect = _dialect(path, first.bytes, reading)
+    start = len(first.bytes) - len(_without_header(first).bytes) if dialect.header else 0
+    for segment in text_at_places(path, reading.limits, places, start):
+        with contextlib.suppress(DataError):
+            yield spread_rows(_parsed(path, segment.bytes, 1, dialect), reading.encoding, SAMPLE_ROWS // places)
+
+
+CSV_FORMAT = TableFormat(batches, spread=_spread)
 CSV = Reader("csv", (".csv", ".tsv", ".tab"), CSV_FORMAT.read, compressible=True, tabular=True, fit=CSV_FORMAT.fitted)
 
 
@@ -149,7 +164,8 @@ def _closed(path: Path, parts: Iterable[Segment], separator: str) -> Iterator[Se
     waiting: list[Segment] = []
     inside = False
     for segment in parts:
-        inside = bool(ends_in_quotes(segment.bytes, ord(separator), inside))
+        if inside or has_quote(segment.bytes):
+            inside = bool(ends_in_quotes(segment.bytes, ord(separator), inside))
         waiting.append(segment)
         if not inside:
             yield waiting[0] if len(waiting) == 1 else _joined(waiting)
@@ -160,6 +176,11 @@ def _closed(path: Path, parts: Iterable[Segment], separator: str) -> Iterator[Se
         line = waiting[0].first_line + newlines(waiting[0].bytes[: _last_quote(waiting[0].bytes)])
         remedy = 'Close it with ", or double each quote within quotes.'
         raise DataError("a quote is not closed", path=path, line=line, remedy=remedy)
+
+
+def has_quote(text: Array) -> bool:
+    """Return whether there is a quote in the text."""
+    return any(bool((text[at : at + _BLOCK] == 34).any()) for at in range(0, len(text), _BLOCK))
 
 
 def _last_quote(text: Array) -> int:
@@ -199,7 +220,7 @@ def _parsed(path: Path, text: Array, line: int, dialect: _Dialect) -> pyarrow.Re
         import pyarrow as pa
     except ImportError:
         raise MissingExtraError("Reading CSV", "pyarrow", "parquet") from None
-    quoted = bool((text == 34).any())
+    quoted = has_quote(text)
     try:
         return one_batch(_read(text, dialect, quoted, dialect.types, whole=False))
     except (pa.ArrowException, ValueError, OverflowError):

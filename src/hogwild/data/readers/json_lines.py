@@ -5,6 +5,7 @@ Arrow parses each part of the text on all cores. A key that an object lacks is a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING
 from hogwild.data.csr import Array
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import segments
+from hogwild.data.readers.text_places import text_at_places
 from hogwild.data.tables.encode import one_batch
+from hogwild.data.tables.sample import SAMPLE_ROWS, spread_rows
 from hogwild.data.tables.table_reader import Batch, TableFormat, flat
 from hogwild.errors import DataError, MissingExtraError
 from hogwild.machine import usable_cores
@@ -35,7 +38,16 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
             yield Batch(rows, segment.first_line)
 
 
-JSON_FORMAT = TableFormat(batches, sparse=True)
+def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
+    assert reading.encoding is not None
+    for segment in text_at_places(path, reading.limits, places):
+        with contextlib.suppress(DataError):  # A damaged place is told when the file is read.
+            rows = _parsed(path, segment.bytes, 1)
+            if rows is not None:
+                yield spread_rows(rows, reading.encoding, SAMPLE_ROWS // places)
+
+
+JSON_FORMAT = TableFormat(batches, sparse=True, spread=_spread)
 JSON_LINES = Reader(
     "json", (".jsonl", ".ndjson", ".json"), JSON_FORMAT.read, compressible=True, tabular=True, fit=JSON_FORMAT.fitted
 )

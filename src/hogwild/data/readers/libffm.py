@@ -17,10 +17,11 @@ import numpy as np
 from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.field_vocabulary import MISSING, FieldVocabulary, column_of, key
 from hogwild.data.hashing import merge_duplicates
+from hogwild.data.memory_words import byte
 from hogwild.data.reader import LARGEST_INDEX, Reader, ReadOptions
 from hogwild.data.readers.line_segments import Segment, excerpt, field_end, place, segments
 from hogwild.data.readers.long_number import to_float
-from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, byte, digits, number
+from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, digits, number
 from hogwild.data.readers.svmlight_parser import blanks, ends, label_at
 from hogwild.errors import DataError
 from hogwild.jit import compiled

@@ -24,6 +24,7 @@ from hogwild.data.csr import CSRRows
 from hogwild.data.reader import Divided, Reader, ReadOptions
 from hogwild.data.tables.arrow_errors import arrow_errors
 from hogwild.data.tables.partitions import with_partition
+from hogwild.data.tables.sample import PLACES, SAMPLE_ROWS, evenly, spread_rows
 from hogwild.data.tables.table_reader import Batch, TableFormat
 from hogwild.errors import DataError, MissingExtraError
 from hogwild.machine import usable_cores
@@ -89,6 +90,22 @@ def _batches(
         yield Batch(with_partition(batch, path, reading.folder))
 
 
+def spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.RecordBatch]:
+    """Yield rows from some row groups of a file, of columns that need statistics alone."""
+    assert reading.encoding is not None
+    needed = {column.name for column in reading.encoding.columns if column.needs_statistics}
+    with _opened(path) as file:
+        with arrow_errors(path, "Parquet"):
+            names = [name for name in file.schema_arrow.names if name in needed]
+            if len(names) < len(needed):
+                return  # Columns within structures, and those of folders, are in the first rows.
+            groups = evenly(int(file.metadata.num_row_groups), places)
+            batches = file.iter_batches(_MOST_ROWS, row_groups=groups, columns=names, use_threads=usable_cores() > 1)
+            share = max(1, SAMPLE_ROWS // PLACES * places * _MOST_ROWS // max(1, int(file.metadata.num_rows)))
+        while (batch := _next(path, batches)) is not None:
+            yield spread_rows(batch, reading.encoding, -(-share * batch.num_rows // _MOST_ROWS))
+
+
 def _rows_before(path: Path, file: Any, group: int) -> int:
     with arrow_errors(path, "Parquet"):
         return sum(file.metadata.row_group(number).num_rows for number in range(group))
@@ -100,7 +117,7 @@ def row_groups(path: Path) -> int:
         return max(1, int(file.metadata.num_row_groups))
 
 
-PARQUET_FORMAT = TableFormat(batches, by_type=True)
+PARQUET_FORMAT = TableFormat(batches, label_named=True, spread=spread)
 PARQUET = Reader(
     "parquet", (".parquet", ".pq"), read, divided=Divided(row_groups, read), tabular=True, fit=PARQUET_FORMAT.fitted
 )

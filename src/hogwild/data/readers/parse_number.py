@@ -8,18 +8,12 @@ of arrays, because a compiled function that passes an array counts its reference
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from hogwild.data.memory_words import byte, eight_bytes, trailing_zeros
 from hogwild.jit import compiled, compiled_part
-
-# Definition of an intrinsic: the Numba signature, and the function that builds the code.
-Definition = tuple[object, Callable[..., object]]
 
 _EIGHT: Final = np.uint64(8)
 _ZEROS: Final = np.uint64(0x3030303030303030)
@@ -27,33 +21,6 @@ _ZEROS: Final = np.uint64(0x3030303030303030)
 _TO_HIGH_BIT: Final = np.uint64(0x7676767676767676)
 _HIGH_BITS: Final = np.uint64(0x8080808080808080)
 _TENS: Final = 10 ** np.arange(9, dtype=np.uint64)
-
-
-def _load(bits: int, at: object) -> Definition:
-    def build(context: object, builder: ir.IRBuilder, signature: object, arguments: Sequence[ir.Value]) -> ir.Value:
-        return builder.load(builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()), align=1)
-
-    return getattr(types, f"uint{bits}")(at), build
-
-
-def _byte(typing: object, at: object) -> Definition:
-    return _load(8, at)
-
-
-def _load_eight(typing: object, at: object) -> Definition:
-    return _load(64, at)
-
-
-def _count_trailing_zeros(typing: object, word: types.Type) -> Definition:
-    def build(context: object, builder: ir.IRBuilder, signature: object, arguments: Sequence[ir.Value]) -> ir.Value:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(word), build
-
-
-byte: Any = intrinsic(_byte)  # Function that returns the byte at an address.
-eight_bytes: Any = intrinsic(_load_eight)  # Function that returns the eight bytes from an address on.
-trailing_zeros: Any = intrinsic(_count_trailing_zeros)
 
 
 @compiled

@@ -13,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from hogwild.data.csr import Array
+from hogwild.data.memory_words import byte
 from hogwild.data.reader import LARGEST_INDEX, ReadOptions
 from hogwild.data.readers.line_segments import LONGEST_FIELD_BYTES, Segment, excerpt, field_end, line_start, place
-from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, byte, digits, number
+from hogwild.data.readers.parse_number import BAD, CLOSE, EXACT, LONG, SLACK, digits, number
 from hogwild.errors import DataError
 from hogwild.jit import compiled, compiled_part
 

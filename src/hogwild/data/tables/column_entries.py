@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hogwild.data.csr import Array
+from hogwild.data.csr import NO_VALUES, Array
 from hogwild.data.hashing import hash_joined
 from hogwild.errors import DataError
 
@@ -25,7 +25,7 @@ class Entries:
 
     counts: Array  # Number of entries of each row, int64.
     indices: Array  # Column of each entry in the result, uint32.
-    values: Array  # Value of each entry, float32.
+    values: Array  # Value of each entry, float32; empty if all are one.
 
 
 Converter = Callable[[Any, int], Entries]  # Function of an Arrow array and the number of its first row.
@@ -184,7 +184,7 @@ def _nothing(n_rows: int) -> Entries:
     return Entries(np.zeros(n_rows, np.int64), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
-def _kept(counts: Array, keep: Array) -> Array:
+def kept(counts: Array, keep: Array) -> Array:
     """Return the number of entries of each row that ``keep`` selects."""
     before = np.concatenate([[0], np.cumsum(keep)])
     ends = np.cumsum(counts)
@@ -215,9 +215,14 @@ class _Categorical:
 
     def __call__(self, array: pyarrow.Array, first_row: int) -> Entries:
         array = _copied_view(array)
+        if not array.null_count:
+            return Entries(np.ones(len(array), np.int64), self.column.hashed_categories(array), NO_VALUES)
         present = _valid(array)
-        indices = self.column.hashed_categories(array.filter(_mask(present)))
-        return Entries(present.astype(np.int64), indices, np.ones(len(indices), np.float32))
+        if is_text(array.type):  # To hash the empty text of a null is faster than to copy the other texts.
+            indices = self.column.hashed_categories(array)[present]
+        else:
+            indices = self.column.hashed_categories(array.filter(_mask(present)))
+        return Entries(present.astype(np.int64), indices, NO_VALUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +235,7 @@ class CategoricalLists:
         elements = _copied_view(array.flatten())
         keep = _valid(elements)
         indices = self.column.hashed_categories(elements.filter(_mask(keep)))
-        return Entries(_kept(_lengths(array), keep), indices, np.ones(len(indices), np.float32))
+        return Entries(kept(_lengths(array), keep), indices, NO_VALUES)
 
 
 @dataclass(slots=True)
@@ -259,7 +264,7 @@ class _FloatLists:
         values = found.astype(np.float32)
         keep = values != 0
         hashed = np.tile(np.empty(0, np.uint32) if self.indices is None else self.indices, int(valid.sum()))
-        return Entries(_kept(lengths, keep), hashed[keep], values[keep])
+        return Entries(kept(lengths, keep), hashed[keep], values[keep])
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +285,7 @@ class _Mapped:
         values = found.astype(np.float32)
         keep = (values != 0) & _valid(keys)
         indices = self.column.hashed_categories(keys.filter(_mask(keep)))
-        return Entries(_kept(lengths, keep), indices, values[keep])
+        return Entries(kept(lengths, keep), indices, values[keep])
 
 
 def _copied_view(array: pyarrow.Array) -> pyarrow.Array:

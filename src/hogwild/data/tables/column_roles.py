@@ -118,6 +118,32 @@ def entries_of(options: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def fields_of(
+    groups: Sequence[str], columns: Sequence[str], names: Sequence[str], path: Path | None
+) -> tuple[int, ...]:
+    """Return the field of each column: that of the first group that it fits, else a field of its own.
+
+    ``names`` are the names of all columns of the table, by whose numbers a group may be given.
+
+    >>> fields_of(["C*"], ["I1", "C1", "I2", "C2"], ["label", "I1", "C1", "I2", "C2"], None)
+    (0, 1, 2, 1)
+    """
+    for group in groups:
+        if position(group, names) is None and not any(fnmatchcase(name, group) for name in names):
+            raise no_column(group, names, path, "field")
+    found: dict[str, int] = {}
+    keys = []
+    for name in columns:
+        fits = (group for group in groups if position(group, names) == list(names).index(name) or _fits(name, group))
+        fitting = next(fits, None)
+        keys.append(f"column {name}" if fitting is None else f"group {fitting}")
+    return tuple(found.setdefault(each, len(found)) for each in keys)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return _is_pattern(pattern) and fnmatchcase(name, pattern)
+
+
 def no_column(name: str, names: Sequence[str], path: Path | None, role: str = "") -> DataError:
     """Return the error of a column that a table does not have, with the nearest name or all names.
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
-from hogwild.data.hashing import merge_duplicates
+from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, Layout
+from hogwild.data.field_vocabulary import MISSING, FieldVocabulary
 from hogwild.data.tables.column_entries import (
     CategoricalLists,
     Column,
@@ -18,15 +18,16 @@ from hogwild.data.tables.column_entries import (
     converter,
     is_number,
     is_text,
+    kept,
     number_entries,
     numbers,
 )
 from hogwild.data.tables.column_roles import no_column
 from hogwild.data.tables.log_bins import log_bins
+from hogwild.data.tables.row_assembly import assembled
 from hogwild.data.tables.table_encoding import ColumnEncoding, TableEncoding
 from hogwild.data.tables.words import word_entries
 from hogwild.errors import DataError
-from hogwild.jit import compiled
 
 if TYPE_CHECKING:
     import pyarrow
@@ -49,6 +50,8 @@ class TableEncoder:
     sparse: bool = False  # Whether a column may be absent from a batch, as from JSON objects without that key.
     # Converters of ``typed`` columns, which remember the length of lists.
     typed: dict[tuple[str, str], Converter] = field(default_factory=dict)
+    # Column of each pair (field, feature), where the encoding has fields.
+    vocabulary: FieldVocabulary | None = None
 
     def __call__(self, batch: pyarrow.RecordBatch | pyarrow.Table, first_row: int = 0) -> CSRRows:
         """Return the rows of a batch, of which the first has this number in the file.
@@ -64,18 +67,34 @@ class TableEncoder:
             batch = one_batch(batch)
         labels, weights = self._labels(batch, first_row), self._weights(batch, first_row)
         parts = []
-        for column, first in zip(self.encoding.columns, self.encoding.first_columns(), strict=True):
+        for number, (column, first) in enumerate(
+            zip(self.encoding.columns, self.encoding.first_columns(), strict=True)
+        ):
             array = self._array(batch, column.name)
             if array is not None:
-                parts.append(self._converter(column, first, array.type)(array, first_row))
-        indptr, indices, values = joined(parts, batch.num_rows)
-        merge_duplicates(indptr, indices, values)
-        stop = int(indptr[-1])
-        if self.encoding.binary:
-            values[:stop] = 1
-        rows = CSRRows(indptr, indices[:stop], values[:stop], labels, weights, self.encoding.features, "sparse")
+                made = self._converter(column, first, array.type)(array, first_row)
+                parts.append(made if self.encoding.fields is None else self._in_field(made, number))
+        features = self.encoding.features if self.vocabulary is None else max(1, len(self.vocabulary))
+        found = assembled(parts, batch.num_rows, features, self.encoding.binary)
+        layout: Layout = "binary" if self.encoding.binary else "sparse"
+        rows = CSRRows(*found, labels, weights, features, layout)
         self._check_sums(rows, first_row)
         return rows
+
+    def _in_field(self, entries: Entries, column: int) -> Entries:
+        """Return the entries of a column of the table in the columns of a vocabulary, without those that it lacks."""
+        if self.vocabulary is None or self.encoding.fields is None:
+            raise DataError(
+                "a table with fields can only be read into memory", path=self.path,
+                remedy="Train on the file itself, without packing it.",
+            )  # fmt: skip
+        fields = np.full(len(entries.indices), self.encoding.fields[column], np.uint64)
+        found = self.vocabulary.look_up(fields, entries.indices)
+        known = found != MISSING
+        if known.all():
+            return Entries(entries.counts, found, entries.values)
+        values = entries.values[known] if len(entries.values) else entries.values
+        return Entries(kept(entries.counts, known), found[known], values)
 
     def check(self, schema: pyarrow.Schema) -> None:
         """Raise ``DataError`` if a table of this schema cannot be encoded."""
@@ -98,11 +117,14 @@ class TableEncoder:
         return Column(self.path, name, 2**self.encoding.bits - 1)
 
     def _array(self, batch: pyarrow.RecordBatch, name: str) -> pyarrow.Array | None:
-        if name in batch.schema.names:
+        names = batch.schema.names
+        if names.count(name) > 1:
+            raise DataError("several columns have this name", path=self.path, column=name, remedy="Rename them.")
+        if name in names:
             return batch.column(name)
         if self.sparse:
             return None
-        raise no_column(name, batch.schema.names, self.path)
+        raise no_column(name, names, self.path)
 
     def _labels(self, batch: pyarrow.RecordBatch, first_row: int) -> Array:
         name = self.encoding.label
@@ -247,30 +269,6 @@ def as_texts(array: pyarrow.Array) -> pyarrow.Array:
     return array.cast(pa.string())
 
 
-def joined(parts: list[Entries], n_rows: int) -> tuple[Array, Array, Array]:
-    """Return the entries of all columns, row by row."""
-    totals = np.zeros(n_rows, np.int64)
-    for part in parts:
-        totals += part.counts
-    indptr = np.concatenate([[0], np.cumsum(totals)])
-    indices, values = np.empty(indptr[-1], np.uint32), np.empty(indptr[-1], np.float32)
-    free = indptr[:-1].copy()
-    for part in parts:
-        _place(part.counts, part.indices, part.values, free, indices, values)
-    return indptr, indices, values
-
-
-@compiled
-def _place(counts: Array, indices: Array, values: Array, free: Array, to_indices: Array, to_values: Array) -> None:
-    at = 0
-    for row in range(counts.size):
-        to = free[row]
-        for _ in range(counts[row]):
-            to_indices[to], to_values[to] = indices[at], values[at]
-            at, to = at + 1, to + 1
-        free[row] = to
-
-
 def _nothing(array: pyarrow.Array | Array, first_row: int) -> Entries:
     return Entries(np.zeros(len(array), np.int64), np.empty(0, np.uint32), np.empty(0, np.float32))
 
@@ -315,7 +313,7 @@ class _Numbers:
             return _nothing(present, 0)
         least = int(kept.min())
         hashed = self.column.hashed(*(f"{between}{number}" for number in range(least, int(kept.max()) + 1)))
-        return Entries(present.astype(np.int64), hashed[kept - least], np.ones(len(kept), np.float32))
+        return Entries(present.astype(np.int64), hashed[kept - least], NO_VALUES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +370,7 @@ class _Dictionary:
         known = _valid(found)
         kept = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False))[known]
         indices = (kept + self.first).astype(np.uint32)
-        return Entries(known.astype(np.int64), indices, np.ones(len(indices), np.float32))
+        return Entries(known.astype(np.int64), indices, NO_VALUES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Fitting of an encoding to training data: means, quantiles, dictionaries and classes.
 
-Means and quantiles come from the sample that the roles are guessed from, which is the first part of the data.
+Means and quantiles come from a sample of rows from all parts of the data, or the first part where it is a stream.
 Dictionaries and classes need every value, so the whole data is read once more for them.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,19 +16,19 @@ import numpy as np
 
 from hogwild.data.tables.column_entries import Column, is_text, numbers
 from hogwild.data.tables.encode import as_numbers, as_texts, one_batch
+from hogwild.data.tables.sample import Sample
 from hogwild.data.tables.table_encoding import MOST_VALUES, ColumnEncoding, TableEncoding
 from hogwild.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow
 
-SAMPLE_ROWS = 2**17  # Rows, at most, from which means and quantiles are computed.
 _MOST_CLASSES = 1000
 
 
 def fit(
     encoding: TableEncoding,
-    sample: pyarrow.RecordBatch,
+    sample: Sample,
     everything: Callable[[], Iterator[pyarrow.RecordBatch]],
     path: Path | None,
 ) -> TableEncoding:
@@ -36,14 +37,16 @@ def fit(
     ``everything`` is called if the sample does not suffice; it yields all batches of the training data.
 
     >>> import pyarrow
+    >>> from hogwild.data.tables.sample import Sample
     >>> sample = pyarrow.RecordBatch.from_pydict({"y": [0, 1], "age": [30.0, 40.0], "city": ["Ulm", "Bonn"]})
     >>> columns = ColumnEncoding("age", "numeric", "standard"), ColumnEncoding("city", "categorical", "dictionary")
-    >>> made = fit(TableEncoding(columns, "y"), sample, lambda: iter([sample]), None)
+    >>> made = fit(TableEncoding(columns, "y"), Sample(sample.schema, [sample]), lambda: iter([sample]), None)
     >>> [column.statistics or column.values for column in made.columns]
     [(35.0, 5.0), ('Bonn', 'Ulm')]
     """
-    sample = sample[:SAMPLE_ROWS]
-    columns = [_fit_numbers(column, sample, path) if column.needs_statistics else column for column in encoding.columns]
+    columns = [
+        _fit_numbers(column, sample.batches, path) if column.needs_statistics else column for column in encoding.columns
+    ]
     named = [column.name for column in columns if column.transformation == "dictionary"]
     label = (
         encoding.label if encoding.label is not None and _is_text(sample.schema.field(encoding.label).type) else None
@@ -72,10 +75,14 @@ def _checked_classes(classes: tuple[str, ...], label: str, path: Path | None) ->
     return classes
 
 
-def _fit_numbers(column: ColumnEncoding, sample: pyarrow.RecordBatch, path: Path | None) -> ColumnEncoding:
-    where = Column(path, column.name, 0)
-    found, present = numbers(where, as_numbers(where, sample.column(column.name), 0), 0)
-    known = found[present]
+def _fit_numbers(column: ColumnEncoding, sample: list[pyarrow.RecordBatch], path: Path | None) -> ColumnEncoding:
+    where, parts = Column(path, column.name, 0), [np.empty(0)]
+    for batch in sample:
+        if column.name in batch.schema.names:
+            with contextlib.suppress(DataError):  # It is told, with its place, when the file is read.
+                found, present = numbers(where, as_numbers(where, batch.column(column.name), 0), 0)
+                parts.append(found[present])
+    known = np.concatenate(parts)
     if column.transformation == "standard":
         mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
         return replace(column, statistics=(mean, deviation if deviation > 0 else 1.0))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from hogwild.data.arrays import label_column, weight_column
 from hogwild.data.csr import CSRRows, compact
+from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.tables.column_entries import is_number
 from hogwild.data.tables.encode import TableEncoder
 from hogwild.data.tables.table_encoding import TableEncoding
@@ -48,14 +49,20 @@ def as_table(source: Any, reading: ReadOptions) -> pyarrow.Table | None:
             f"the data frame cannot be made into a table ({reason})",
             remedy="Give each column values of one type: numbers, texts, categories or lists of them.",
         ) from None
-    asked = reading.label is not None or reading.roles is not None or reading.encoding is not None
+    asked = is_asked_for(reading)
     return table if asked or not all(is_number(kind) for kind in table.schema.types) else None
+
+
+def is_asked_for(reading: ReadOptions) -> bool:
+    """Return whether options ask for the encoding of a frame also where it has numbers alone."""
+    given = (reading.label, reading.roles, reading.fields, reading.encoding)
+    return any(option is not None for option in given)
 
 
 def rows_of_table(
     table: pyarrow.Table, labels: ArrayLike | None, weights: ArrayLike | None, reading: ReadOptions
-) -> tuple[CSRRows, TableEncoding]:
-    """Return the rows of a table in memory, and the encoding that made them.
+) -> tuple[CSRRows, TableEncoding, FieldVocabulary | None]:
+    """Return the rows of a table in memory, the encoding that made them, and its vocabulary if it has fields.
 
     Labels and weights may be given apart from the table.
     """
@@ -64,7 +71,12 @@ def rows_of_table(
     table = flat(table)
     apart = labels is not None or (reading.unlabelled and reading.encoding is None and reading.label is None)
     encoding = encoding_for(table, reading, apart=apart)
-    rows = TableEncoder(encoding, None, reading.unlabelled)(table)
+    vocabulary = None
+    if encoding.fields is not None:
+        vocabulary = FieldVocabulary() if reading.table is None else reading.table
+    rows = TableEncoder(encoding, None, reading.unlabelled, vocabulary=vocabulary)(table)
+    if vocabulary is not None:
+        vocabulary.close()
     if labels is not None:
         rows = replace(rows, labels=label_column(labels, len(rows), False, None))
     if weights is not None:
@@ -72,4 +84,4 @@ def rows_of_table(
     rows = compact(rows)
     if (rows.values == 1).all():
         rows = replace(rows, values=np.empty(0, np.float32), layout="binary")
-    return rows, encoding
+    return rows, encoding, vocabulary

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hogwild.data.hashing import columns as check_bits
 from hogwild.data.tables.column_entries import Column, converter, is_number, is_text
-from hogwild.data.tables.column_roles import ColumnRoles, no_column, position
+from hogwild.data.tables.column_roles import ColumnRoles, fields_of, no_column, position
 from hogwild.data.tables.encode import as_texts
 from hogwild.data.tables.table_encoding import ColumnEncoding, Role, TableEncoding
 from hogwild.errors import DataError
@@ -24,11 +24,13 @@ LABELS = ("label", "target", "y", "class", "click", "clicked", "is_click", "clk"
 _IDENTIFIER = re.compile(r"(.*[a-z0-9_ .-])?(id|Id|ID)|ID|.*_ids?", re.DOTALL)
 _LOOKED_AT = 1000  # Rows of a column of text in which words are counted.
 _WORDS = 4  # Mean number of words from which on a column is text instead of a category.
+_COMPARED = 100_000  # Values that are compared, to find out whether all of them differ,
+_FEWEST = 100  # and the smallest number of values with which that means anything.
 _NAMED = 6  # Columns that a description names for each role.
 
 
 def guess_encoding(
-    sample: pyarrow.RecordBatch, reading: ReadOptions, path: Path | None, *, by_type: bool, apart: bool = False
+    sample: pyarrow.RecordBatch, reading: ReadOptions, path: Path | None, *, label_named: bool, apart: bool = False
 ) -> TableEncoding:
     """Return the encoding of a table, still without statistics.
 
@@ -40,8 +42,8 @@ def guess_encoding(
         Options with the roles, the label and the weight that the user has given.
     path : Path or None
         File of the table, for errors.
-    by_type : bool
-        Whether columns without a role are what their Arrow type says, and the label has to be named ``label``.
+    label_named : bool
+        Whether the label has to be named ``label`` unless it is given, instead of guessed.
     apart : bool, default False
         Whether labels are given apart from the table.
 
@@ -55,7 +57,7 @@ def guess_encoding(
     >>> import pyarrow
     >>> from hogwild.data.reader import ReadOptions
     >>> sample = pyarrow.RecordBatch.from_pydict({"click": [0, 1], "age": [30, 31], "user_id": [7, 8]})
-    >>> print(describe(guess_encoding(sample, ReadOptions(), None, by_type=False)))
+    >>> print(describe(guess_encoding(sample, ReadOptions(), None, label_named=False)))
     label 'click'; numbers (standard): age; categories (hash): user_id
     """
     names, roles = list(sample.schema.names), reading.roles or ColumnRoles()
@@ -63,25 +65,32 @@ def guess_encoding(
         if names.count(name) > 1:
             raise DataError("several columns have this name", path=path, column=name, remedy="Rename them.")
     roles.check(names, path)
-    label = None if apart else _label(names, reading, path, by_type)
+    label = None if apart else _label(names, reading, path, label_named)
     weight = None if reading.weight is None else _named(names, reading.weight, path, "weight")
     for role, name in (("label", label), ("weight", weight)):
         if name is not None:
             _check_number(sample.schema.field(name).type, name, role, path)
-    made = []
+    made: list[ColumnEncoding] = []
+    identifiers: list[ColumnEncoding] = []  # Columns whose values differ in all rows, of which nothing can be learnt.
     for number, name in enumerate(names, 1):
         if name in (label, weight):
             continue
         given = roles.of(name, number)
         if given is None:
-            made.append(_guessed(sample.column(name), name, path, by_type and not roles))
+            array = sample.column(name)
+            guessed = _guessed(array, name, path)
+            (identifiers if guessed.role == "categorical" and _all_differ(array) else made).append(guessed)
         elif given[0] != "drop":
             made.append(ColumnEncoding(name, _role(given[0]), given[1]))
+    made, identifiers = (made, identifiers) if made else (identifiers, [])
     if not made:
         raise DataError("there are no columns besides the label", path=path, remedy="Add columns to learn from.")
     check_bits(reading.bits)
+    kept = [column.name for column in made]
+    fields = None if reading.fields is None else fields_of(reading.fields, kept, names, path)
     numbered = names == [str(number) for number in range(1, len(names) + 1)]
-    return TableEncoding(tuple(made), label, weight, bits=reading.bits, names=tuple(names) if numbered else None)
+    return TableEncoding(tuple(made), label, weight, bits=reading.bits, names=tuple(names) if numbered else None,
+                         fields=fields, left_out=tuple(each.name for each in identifiers) or None)  # fmt: skip
 
 
 def describe(encoding: TableEncoding) -> str:
@@ -95,6 +104,10 @@ def describe(encoding: TableEncoding) -> str:
     if encoding.label is not None:
         classes = f" with {len(encoding.classes)} classes" if encoding.classes else ""
         parts.insert(0, f"label {encoding.label!r}{classes}")
+    if encoding.left_out:
+        parts.append(f"left out, because every value differs: {_shortened(encoding.left_out)}")
+    if encoding.fields is not None:
+        parts.append(f"{len(set(encoding.fields))} fields")
     return "; ".join(parts)
 
 
@@ -104,8 +117,8 @@ def _shortened(names: Sequence[str]) -> str:
     return f"{', '.join(names[: _NAMED - 2])}, ..., {names[-1]} ({len(names)} columns)"
 
 
-def _label(names: list[str], reading: ReadOptions, path: Path | None, by_type: bool) -> str | None:
-    given = "label" if by_type and reading.label is None else reading.label
+def _label(names: list[str], reading: ReadOptions, path: Path | None, label_named: bool) -> str | None:
+    given = "label" if label_named and reading.label is None else reading.label
     if given is not None:
         absent = reading.unlabelled and position(given, names) is None
         return None if absent else _named(names, given, path, "label")
@@ -133,16 +146,11 @@ def _role(name: str) -> Role:
     return "numeric" if name == "numeric" else "categorical" if name == "categorical" else "text"
 
 
-def _guessed(array: pyarrow.Array, name: str, path: Path | None, by_type: bool) -> ColumnEncoding:
+def _guessed(array: pyarrow.Array, name: str, path: Path | None) -> ColumnEncoding:
     from pyarrow import types
 
     kind = array.type
     text = is_text(kind.value_type if types.is_dictionary(kind) else kind)
-    if by_type:
-        converter(Column(path, name, 0), kind)  # raises an error for types that make no features
-        if is_number(kind):
-            return ColumnEncoding(name, "numeric", "none")
-        return ColumnEncoding(name, "categorical", "hash") if text else ColumnEncoding(name, "typed", "none")
     if types.is_boolean(kind):
         return ColumnEncoding(name, "numeric", "none")
     if is_number(kind):
@@ -156,6 +164,17 @@ def _guessed(array: pyarrow.Array, name: str, path: Path | None, by_type: bool) 
         )
     converter(Column(path, name, 0), kind)
     return ColumnEncoding(name, "typed", "none")
+
+
+def _all_differ(array: pyarrow.Array) -> bool:
+    """Return whether all values of a column differ, in a sample that is large enough to tell."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    found = as_texts(array[:_COMPARED])
+    found = found.dictionary_decode() if types.is_dictionary(found.type) else found
+    present = len(found) - found.null_count
+    return bool(present >= _FEWEST and pc.count_distinct(found, mode="only_valid").as_py() == present)
 
 
 def _is_prose(array: pyarrow.Array) -> bool:

@@ -45,6 +45,11 @@ class ColumnEncoding:
         return self.transformation == "standard" or self.transformation.startswith("quantile:")
 
     @property
+    def several(self) -> bool:
+        """Whether a cell may make several features."""
+        return self.role in ("text", "typed") or self.transformation.startswith("list:")
+
+    @property
     def bins(self) -> int:
         """The number of bins of ``quantile``."""
         return int(self.transformation.removeprefix("quantile:"))
@@ -67,6 +72,9 @@ class TableEncoding:
     bits: int = 18
     names: tuple[str, ...] | None = None  # All columns of a text file without a header, in order.
     binary: bool = False  # Whether every value is one, also where several features of a row have the same column.
+    # Field of each column. Columns of the rows are then numbered by a vocabulary of pairs (field, feature).
+    fields: tuple[int, ...] | None = None
+    left_out: tuple[str, ...] | None = None  # Columns that a guess has left out, because all their values differ.
 
     @property
     def features(self) -> int:
@@ -112,12 +120,22 @@ def from_record(record: object) -> TableEncoding:
     encoding = TableEncoding(
         tuple(_column(column) for column in columns), _optional_text(found, "label"), _optional_text(found, "weight"),
         _texts(found, "classes"), bits, _texts(found, "names"), found.get("binary", False),
+        _fields(found.get("fields"), len(columns)), _texts(found, "left_out"),
     )  # fmt: skip
     if not isinstance(encoding.binary, bool):
         raise ValueError(f"'binary' cannot be {encoding.binary!r:.80}")
     if encoding.features > 2**31 - 1:
         raise ValueError(f"{encoding.features:,} columns are too many")
     return encoding
+
+
+def _fields(fields: object, columns: int) -> tuple[int, ...] | None:
+    if fields is None:
+        return None
+    whole = isinstance(fields, list | tuple) and all(type(field) is int and 0 <= field < columns for field in fields)
+    if not isinstance(fields, list | tuple) or not whole or len(fields) != columns:
+        raise ValueError(f"'fields' cannot be {fields!r:.80}")
+    return tuple(fields)
 
 
 def _column(record: object) -> ColumnEncoding:

@@ -12,17 +12,19 @@ from hogwild.data.loader import map_in_order, reader_threads
 from hogwild.data.tables.encode import TableEncoder, one_batch
 from hogwild.data.tables.fit import fit
 from hogwild.data.tables.guess import guess_encoding
+from hogwild.data.tables.sample import PLACES, Sample, evenly, spread_rows
 from hogwild.data.tables.table_encoding import TableEncoding
 from hogwild.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from hogwild.data.field_vocabulary import FieldVocabulary
     from hogwild.data.reader import ReadOptions
 
 _SAMPLE_BYTES = 2**24  # Bytes of the first batch, from which roles are guessed.
-_MEMORY_PER_ENTRY = 64  # Bytes of memory per entry during the conversion from the table to rows.
-_LEAST_PER_ENTRY = 4  # Smallest number of bytes of an entry in the table: a code or a narrow number.
+_MEMORY_PER_ENTRY = 32  # Bytes of memory per entry during the conversion from the table to rows.
+_LEAST_PER_ENTRY = 4  # Smallest number of bytes of an entry in a column of lists or words.
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,10 @@ class TableFormat:
     """
 
     batches: Callable[[Path, ReadOptions, int], Iterator[Batch]]
-    by_type: bool = False  # Whether columns are what their types say, and the label has to be named ``label``.
+    label_named: bool = False  # Whether the label has to be named ``label`` unless the user names it.
     sparse: bool = False  # Whether a column may be absent from a batch.
+    # Function that yields some rows from a number of places of a file; none if the file has to be read in order.
+    spread: Callable[[Path, ReadOptions, int], Iterator[pyarrow.RecordBatch]] | None = None
 
     def fitted(self, paths: Sequence[Path], reading: ReadOptions) -> ReadOptions:
         """Return options with an encoding, fitted to these files unless there is one already.
@@ -59,14 +63,25 @@ class TableFormat:
         first = next(self.batches(paths[0], reading, _SAMPLE_BYTES), None)
         if first is None:
             raise DataError("the table has no rows", path=paths[0], remedy="Check that it was written completely.")
-        guessed = guess_encoding(first.rows, reading, paths[0], by_type=self.by_type)
+        guessed = guess_encoding(first.rows, reading, paths[0], label_named=self.label_named)
 
         def everything() -> Iterator[pyarrow.RecordBatch]:
             for path in paths:
                 for batch in self.batches(path, replace(reading, encoding=guessed), _SAMPLE_BYTES):
                     yield batch.rows
 
-        return replace(reading, encoding=fit(guessed, first.rows, everything, paths[0]))
+        sample = self._sample(paths, replace(reading, encoding=guessed), first.rows)
+        return replace(reading, encoding=fit(guessed, sample, everything, paths[0]))
+
+    def _sample(self, paths: Sequence[Path], reading: ReadOptions, first: pyarrow.RecordBatch) -> Sample:
+        """Return rows from all parts of the files, which may be sorted; the first rows if they are read in order."""
+        assert reading.encoding is not None
+        found: list[pyarrow.RecordBatch] = []
+        if self.spread is not None and any(column.needs_statistics for column in reading.encoding.columns):
+            chosen = [paths[at] for at in evenly(len(paths), PLACES)]
+            for path in chosen:
+                found += self.spread(path, reading, max(1, PLACES // len(chosen)))
+        return Sample(first.schema, found or [spread_rows(first, reading.encoding)])
 
     def read(self, path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[CSRRows]:
         """Yield the rows of a file, in order and checked."""
@@ -84,14 +99,18 @@ class TableFormat:
     ) -> Iterator[CSRRows]:
         """Yield the rows of batches, of which the first row has this number, with the encoding of the options."""
         assert reading.encoding is not None
-        encoder = TableEncoder(reading.encoding, path, reading.unlabelled, self.sparse)
-        if any(column.role == "typed" for column in reading.encoding.columns):
-            # The first list of floats determines the length of all, so that batches are encoded in order.
-            for batch, row in _numbered(batches, piece_bytes, first_row):
+        encoder = TableEncoder(
+            reading.encoding, path, reading.unlabelled, self.sparse, vocabulary=vocabulary_of(reading)
+        )
+        if reading.encoding.fields is not None or any(column.role == "typed" for column in reading.encoding.columns):
+            # The first list of floats determines the length of all, and a vocabulary counts features as they come, so
+            # that batches are encoded in order.
+            for batch, row in _numbered(batches, reading.encoding, piece_bytes, first_row):
                 yield _encoded(encoder, batch, row)
             return
         ahead = max(1, piece_bytes // (reader_threads() + 2))
-        for _, rows in map_in_order(lambda part: _encoded(encoder, *part), _numbered(batches, ahead, first_row)):
+        parts = _numbered(batches, reading.encoding, ahead, first_row)
+        for _, rows in map_in_order(lambda part: _encoded(encoder, *part), parts):
             yield rows
 
 
@@ -104,20 +123,31 @@ def flat(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
+def vocabulary_of(reading: ReadOptions) -> FieldVocabulary | None:
+    """Return the vocabulary of the fields of a table; None if its encoding has no fields."""
+    return None if reading.encoding is None or reading.encoding.fields is None else reading.table
+
+
 def encoding_for(table: pyarrow.Table, reading: ReadOptions, *, apart: bool = False) -> TableEncoding:
     """Return the encoding of a table in memory, fitted to it unless the options have one."""
     if reading.encoding is not None:
         return reading.encoding.without_label() if apart else reading.encoding
     batch = one_batch(table)
-    guessed = guess_encoding(batch, reading, None, by_type=False, apart=apart)
-    return fit(guessed, batch, lambda: iter([batch]), None)
+    guessed = guess_encoding(batch, reading, None, label_named=False, apart=apart)
+    return fit(guessed, Sample(batch.schema, [spread_rows(batch, guessed)]), lambda: iter([batch]), None)
 
 
-def _numbered(batches: Iterator[Batch], piece_bytes: int, done: int) -> Iterator[tuple[Batch, int]]:
+def _numbered(
+    batches: Iterator[Batch], encoding: TableEncoding, piece_bytes: int, done: int
+) -> Iterator[tuple[Batch, int]]:
     """Yield parts of batches that surely make small enough pieces, with the number of their first row."""
+    several = {column.name for column in encoding.columns if column.several}
     for batch in batches:
         rows = batch.rows
-        entries = sum(column.nbytes // _LEAST_PER_ENTRY for column in rows.columns)
+        entries = sum(
+            column.nbytes // _LEAST_PER_ENTRY if name in several or column.type.num_fields else len(column)
+            for name, column in zip(rows.schema.names, rows.columns, strict=True)
+        )
         parts = max(1, min(rows.num_rows, _MEMORY_PER_ENTRY * entries // piece_bytes))
         size = max(1, -(-rows.num_rows // parts))
         for start in range(0, rows.num_rows, size):
