@@ -22,6 +22,7 @@ from hogwild import (
 )
 from hogwild.delays import Slowed
 from hogwild.errors import ParameterError
+from hogwild.kernels.touched_parameters import add_sparse
 from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, Push
@@ -160,6 +161,36 @@ def test_a_trainer_that_keeps_its_parameters_makes_the_changes_of_one_that_does_
         np.testing.assert_allclose(got, whole, rtol=1e-4, atol=1e-6)
         received = others
     np.testing.assert_allclose(resident.memory(None), whole, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("beside", [1, 3])
+@pytest.mark.parametrize("case", ["alike", "one missing", "one moved", "others", "beside alone", "none"])
+def test_values_are_added_at_their_places_whether_columns_have_the_same_or_not(width, beside, case) -> None:
+    random = np.random.default_rng(width)
+    size = 500 + beside
+    places = np.sort(random.choice(size, 200, replace=False)).astype(INDEX)
+    places = {"beside alone": np.arange(500, size, dtype=INDEX), "none": places[:0]}.get(case, places)
+    indices = np.concatenate([places + INDEX(column * size) for column in range(width)])
+    if case == "one missing":
+        indices = np.delete(indices, len(indices) // 2)
+    elif case == "one moved":  # so that columns have as many places, but others
+        free = np.setdiff1d(np.arange(size, dtype=INDEX), places)
+        indices = np.sort(np.append(indices[:-1], INDEX((width - 1) * size) + free[0]))
+    elif case == "others":
+        indices = np.sort(random.choice(width * size, 200 * width, replace=False)).astype(INDEX)
+    values = random.standard_normal(len(indices)).astype(np.float32)
+    state, base = (
+        (random.random((500, width), np.float32), random.random((beside, width), np.float32)) for _ in range(2)
+    )
+    expected = [pack_state(state), pack_state(base)]
+    for both in (True, False):
+        expected[0][indices] += np.float32(0.5) * values
+        if both:
+            expected[1][indices] += np.float32(0.5) * values
+        add_sparse(*state, *base, indices, values, np.float32(0.5), both)
+        np.testing.assert_allclose(pack_state(state), expected[0], rtol=1e-6)
+        np.testing.assert_allclose(pack_state(base), expected[1], rtol=1e-6)
 
 
 def test_until_its_result_is_handled_a_burst_can_be_taken_back(data) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import compiled
+from hogwild.kernels.atomics import prefetch_to_write
 
 SAMPLED = 256  # features of a tier whose steps are looked at
+AHEAD = 16  # places between a parameter that is changed and the one that is fetched meanwhile
 
 
 @compiled
@@ -40,6 +42,10 @@ def weigh_changes(
     """
     many, count = weights.shape[0], features.size * outputs + outputs
     for i in range(features.size):
+        if i + AHEAD < features.size:
+            coming = np.int64(features[i + AHEAD]) * outputs
+            prefetch_to_write(weights, coming, 0)
+            prefetch_to_write(base, coming, 0)
         for k in range(outputs):
             u, at = np.int64(features[i]) * outputs + k, i * outputs + k
             share = max(shares[u], tier_shares[tier_of[features[i]]])
@@ -86,11 +92,58 @@ def put_back(weights: Any, beside: Any, features: Any, outputs: Any, values: Any
 
 
 @compiled
+def _are_alike(indices: Any, width: Any, size: Any) -> Any:
+    """Return whether all columns have the same places."""
+    count = indices.size // width
+    if count * width != indices.size or (count and indices[count - 1] >= size):
+        return False
+    differ = 0
+    for column in range(1, width):
+        first = np.uint32(column * size)
+        for i in range(count):
+            differ += indices[column * count + i] != indices[i] + first
+    return differ == 0
+
+
+@compiled
+def _add_rows(weights: Any, base: Any, indices: Any, count: Any, values: Any, times: Any, both: Any) -> Any:
+    """Add values at the same places of all columns to the rows of a table, and return the number of places."""
+    rows = count
+    while rows and indices[rows - 1] >= weights.shape[0]:
+        rows -= 1
+    for i in range(rows):
+        if i + AHEAD < rows:
+            coming = np.int64(indices[i + AHEAD])
+            prefetch_to_write(weights, coming, 0)
+            if both:
+                prefetch_to_write(base, coming, 0)
+        u = np.int64(indices[i])
+        for column in range(weights.shape[1]):
+            moved = times * values[column * count + i]
+            weights[u, column] += moved
+            if both:
+                base[u, column] += moved
+    return rows
+
+
+@compiled
 def add_sparse(
     weights: Any, beside: Any, base: Any, base_beside: Any, indices: Any, values: Any, times: Any, both: Any
 ) -> None:
-    """Add values at places in the order of ``pack_state`` to the parameters, and to ``base`` as well."""
+    """Add values at places in the order of ``pack_state`` to the parameters, and to ``base`` as well.
+
+    Usually all columns have the same places. Then each row of the tables is read once.
+    """
     many, size, i = weights.shape[0], weights.shape[0] + beside.shape[0], 0
+    if _are_alike(indices, weights.shape[1], size):
+        count = indices.size // weights.shape[1]
+        for at in range(_add_rows(weights, base, indices, count, values, times, both), count):
+            k = np.int64(indices[at]) - many
+            for column in range(weights.shape[1]):
+                beside[k, column] += times * values[column * count + at]
+                if both:
+                    base_beside[k, column] += times * values[column * count + at]
+        return
     for column in range(weights.shape[1]):
         first = column * size
         while i < indices.size and indices[i] < first + many:

@@ -63,6 +63,7 @@ class ResidentTrainer:
         self._places = Places(len(self._all))
         self._damping = ChangeDamping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
         self._last: _Undo | None = None
+        self._memory = _NONE  # of the values before a burst, which no message has
 
     def warm_up(self, start: Floats) -> None:
         """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
@@ -126,7 +127,7 @@ class ResidentTrainer:
         weights, beside = self.state
         size, width, outputs = len(weights) + len(beside), weights.shape[1], self._outputs
         count = len(features) * outputs + outputs
-        change, before = np.empty(width * count, np.float32), np.empty(width * count, np.float32)
+        change, before = np.empty(width * count, np.float32), self._scratch(width * count)
         weigh_changes(
             *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, change, before,
         )  # fmt: skip
@@ -139,6 +140,12 @@ class ResidentTrainer:
         indices = np.empty(width * count, INDEX)
         write_indices(features, outputs, width, size, indices)
         return SparseDelta(frozen(indices), frozen(change), size * width), before
+
+    def _scratch(self, count: int) -> Floats:
+        """Return memory for some numbers, the same each time: new memory takes longer to get than to fill."""
+        if len(self._memory) < count:
+            self._memory = np.empty(count, np.float32)
+        return self._memory[:count]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
