@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hogwild import Constant, MatrixCompletion, WarmStart, load, minimise
+from hogwild import Constant, Cosine, MatrixCompletion, WarmStart, load, minimise
 from hogwild.data.dataset import Chunk
 from hogwild.data.generate.ratings import GeneratedRatings
 from hogwild.errors import CheckpointError, ModelError, ParameterError
-from hogwild.rules import SGD
+from hogwild.rules import SGD, AdaGrad
+from hogwild.schedules import step_of
 
 RNG = np.random.default_rng(3)
 COLUMNS = [0, 0, 1, 2, 2], [0, 1, 1, 0, 2], [5.0, 3.0, 4.0, 1.0, 2.0]
@@ -243,3 +244,15 @@ def test_what_is_for_linear_models_is_refused():
         minimise(problem, Sequential(), strategy="serial", budget=1)
     with pytest.raises(ParameterError, match="no buffers"):
         minimise(problem, strategy=Hogwild(workers=2, buffer=8), budget=1)
+
+
+def test_each_rule_has_a_step_size_of_its_own() -> None:
+    """Trials of a few thousand ratings would choose steps with which factors stay where they are."""
+    problem = MatrixCompletion(([0, 1, 1], [0, 0, 1], [1.0, 2.0, 3.0]), rank=2)
+    found = {rule: step_of(problem.complete(rule, None)[1]) for rule in ("sgd", "momentum", "adagrad", "ftrl", "adam")}
+    assert found == {"sgd": 0.03, "momentum": pytest.approx(0.01), "adagrad": 0.1, "ftrl": 0.2, "adam": 0.01}
+    assert step_of(problem.complete(AdaGrad(0.5), None)[1]) == "auto"
+    assert step_of(problem.complete("adagrad", "constant")[1]) == 0.1
+    assert step_of(problem.complete("adagrad", Cosine("auto"))[1]) == "auto"
+    pairs = MatrixCompletion(([0, 1, 1], [0, 0, 1]), rank=2, loss="bpr")
+    assert step_of(pairs.complete("adagrad", None)[1]) == "auto"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from numba import config
-from simulated_linear import FEATURES, check_evaluation, check_snapshots, check_streams, rows_of
+from simulated_linear import FEATURES, check_averaging, check_evaluation, check_snapshots, check_streams, rows_of
 
 from hogwild import (
+    Averaging,
     Cuda,
     FactorisationMachine,
     FieldAwareFactorisationMachine,
@@ -60,10 +61,13 @@ if __name__ == "__main__":
         alone = minimise(problem, "adagrad", strategy=Serial(), budget=3)
         assert gpu.history[-1]["updates"] == alone.history[-1]["updates"]
         assert gpu.objective < 1.25 * abs(alone.objective), (problem, gpu.objective, alone.objective)
+        apart = minimise(problem, "adagrad", strategy=Averaging(2), runtime=Cuda(), budget=2)
+        assert apart.objective < 1.5 * abs(alone.objective), (problem, apart.objective, alone.objective)
     first, second = (
         minimise(PROBLEMS[0], "adagrad", strategy="synchronous", runtime=Cuda(), budget=2) for _ in range(2)
     )
     assert (first.model.weights == second.model.weights).all()
+    check_averaging(("adagrad",))
     check_penalties()
     check_evaluation()
     check_snapshots()

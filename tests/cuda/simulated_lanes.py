@@ -11,7 +11,7 @@ from numba import config
 from simulated_ratings import columns
 
 from hogwild import Cosine, Cuda, MatrixCompletion, Serial, minimise
-from hogwild.kernels import linear_cuda, matrix_factorisation_cuda
+from hogwild.kernels import cuda_lanes
 from hogwild.problems.matrix_completion_on_gpu import FactorsOnGPU
 
 LANES = 4
@@ -65,8 +65,8 @@ def check(rank: int, loss: str, rule: str) -> None:
 if __name__ == "__main__":
     assert config.ENABLE_CUDASIM
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # Drawing multiplies modulo 2**64.
-    matrix_factorisation_cuda.lane_value = lambda lanes: value_of_lane
-    linear_cuda.lane_sum = lambda lanes: sum_of_values
+    cuda_lanes.lane_value = lambda lanes: value_of_lane
+    cuda_lanes.lane_sum = lambda lanes: sum_of_values
     FactorsOnGPU._lanes = property(lambda self: LANES)
     FactorsOnGPU._sizes = property(lambda self: ((2, LANES), (1, 2 * LANES)))
     check(3, "squared", "adagrad")  # Two lanes have no factors.

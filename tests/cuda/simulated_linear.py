@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numba import config
 from sklearn.datasets import dump_svmlight_file
 
-from hogwild import Budget, Cuda, Linear, Serial, WarmStart, Weighted, load, minimise
+from hogwild import Averaging, Budget, Cuda, Linear, Serial, WarmStart, Weighted, load, minimise
 from hogwild.data import open as open_data
 from hogwild.data import pack
 from hogwild.data.csr import CSRRows, bytes_of
@@ -263,6 +263,26 @@ def check_steps_together() -> None:
         assert [record["loss"] for record in first.history] == [record["loss"] for record in second.history]
 
 
+def check_averaging(rules: tuple[str, ...] = ("sgd", "adagrad", "ftrl")) -> None:
+    """Parameters are the mean of those that parts of the rows come to by themselves, and train on from there."""
+    X, y = rows_of("sparse")
+    given = {"runtime": Cuda(), "schedule": 0.05, "shuffle": False}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda_device, "SIMULATED", (1, 1))  # One row in flight, so that no change counts in part.
+        for rule in rules:
+            halves = [
+                minimise(Linear((X[part], y[part]), l2=0), rule, budget=1, **given)
+                for part in (slice(ROWS // 2), slice(ROWS // 2, None))
+            ]
+            runs = [
+                minimise(Linear((X, y), l2=0), rule, strategy=Averaging(2), budget=epochs, **given) for epochs in (1, 2)
+            ]
+            mean = np.mean([half.model.weights for half in halves], axis=0)
+            np.testing.assert_allclose(runs[0].model.weights, mean, rtol=1e-4, atol=1e-6, err_msg=rule)
+            assert runs[1].objective < runs[0].objective
+            assert runs[1].history[-1]["updates"] == 2 * ROWS
+
+
 def check_refusals() -> None:
     X, _ = rows_of("sparse")
     with pytest.raises(ParameterError, match=r"in step: use runtime=Threads\(\)"):
@@ -284,6 +304,7 @@ if __name__ == "__main__":
     check_pieces()
     check_snapshots()
     check_steps_together()
+    check_averaging()
     check_refusals()
     check_parts()
     check_penalties_without_gradients()

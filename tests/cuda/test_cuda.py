@@ -12,7 +12,6 @@ import pytest
 from numba import cuda
 
 from hogwild import (
-    Averaging,
     Cuda,
     Hogwild,
     HogwildClassifier,
@@ -60,7 +59,6 @@ def test_without_a_gpu_that_is_said() -> None:
     ("options", "told"),
     [
         ({"strategy": Serial()}, r"use Hogwild\(\)"),
-        ({"strategy": Averaging(2)}, r"use Hogwild\(\)"),
         ({"strategy": Hogwild(2)}, "leave out 'workers'"),
         ({"strategy": Synchronous(2)}, "leave out 'workers'"),
         ({"strategy": Synchronous(accumulate=2)}, r"use Hogwild\(\)"),

@@ -17,9 +17,9 @@ import numpy as np
 
 from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda
+from hogwild.kernels.cuda_lanes import own_sum
 from hogwild.kernels.cuda_vectors import VECTOR, flat_row_adder, fresh_row_loader
 from hogwild.kernels.factorisation_cuda import change_of, presence_in
-from hogwild.kernels.linear_cuda import own_sum
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.rules.rule import Rule
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda
-from hogwild.kernels.linear_cuda import FULL, own_sum
+from hogwild.kernels.cuda_lanes import own_sum
+from hogwild.kernels.linear_cuda import FULL
 
 LEAST = np.float32(-3.0e38)
 

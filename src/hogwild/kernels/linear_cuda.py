@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import Function, bind
+from hogwild.kernels import cuda_lanes
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.rules.rule import Rule
@@ -141,31 +142,42 @@ def evaluate(
     """Add up loss, weight, hits or squared errors, labels, squared labels and rows."""
     lane, group, groups = cuda.grid(1) % LANES, cuda.grid(1) // LANES, cuda.gridsize(1) // LANES
     lost, weighed, hits, labelled, squared, rows = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for turn in range((count + groups - 1) // groups):
-        k = turn * groups + group
-        i, z = 0, np.float32(0)
-        if k < count:
-            i = order[k]
-            start, end = indptr[i], indptr[i + 1]
-            for j in range(start + lane, end, LANES):
+    # A group scores as many rows as it has lanes, and then each lane has the loss of one of them.
+    each = min(LANES, (count + groups - 1) // groups)
+    for turn in range((count + groups * each - 1) // (groups * each) if count > 0 else 0):
+        k, own, mine = (turn * groups + group) * each + lane, np.float32(0), np.int64(0)
+        begin, end, scored = np.int64(0), np.int64(0), lane < each and k < count
+        if scored:
+            mine = np.int64(order[k])
+            begin, end = np.int64(indptr[mine]), np.int64(indptr[mine + 1])
+        for source in range(each):
+            z, start, stop = np.float32(0), of_lane(begin, source), of_lane(end, source)
+            for j in range(start + lane, stop, LANES):
                 z += weight_table[column(indices, j, start), 0] * value(values, j)
-        z = sum_of_lanes(z)
-        if k < count and lane == 0:
-            y, score = float(labels[i]), float(z + bias[0, 0])
+            z = sum_of_lanes(z)
+            own = z if lane == source else own
+        if scored:
+            y, score = float(labels[mine]), float(own + bias[0, 0])
             cost, _ = loss(score, y, parameter)
-            weight = float(weight_of(weights, i))
+            weight = float(weight_of(weights, mine))
             lost += cost * weight * class_weights[1 if y > 0 else 0]
             weighed += weight
             hits += weight * hit(score, y)
             labelled += weight * y
             squared += weight * y * y
             rows += 1.0
-    if rows > 0:
-        cuda.atomic.add(sums, 0, on_grid(lost))
-        cuda.atomic.add(sums, 1, on_grid(weighed))
-        cuda.atomic.add(sums, 2, on_grid(hits))
-        cuda.atomic.add(sums, 3, on_grid(labelled))
-        cuda.atomic.add(sums, 4, on_grid(squared))
+    lost, weighed, labelled = (
+        sum_of_lanes(on_grid(lost)),
+        sum_of_lanes(on_grid(weighed)),
+        sum_of_lanes(on_grid(labelled)),
+    )
+    hits, squared, rows = sum_of_lanes(on_grid(hits)), sum_of_lanes(on_grid(squared)), sum_of_lanes(rows)
+    if lane == 0 and rows > 0:
+        cuda.atomic.add(sums, 0, lost)
+        cuda.atomic.add(sums, 1, weighed)
+        cuda.atomic.add(sums, 2, hits)
+        cuda.atomic.add(sums, 3, labelled)
+        cuda.atomic.add(sums, 4, squared)
         cuda.atomic.add(sums, 5, rows)
 
 
@@ -255,20 +267,6 @@ def norms(table: Any, sums: Any) -> None:
     sums[0, cuda.grid(1)], sums[1, cuda.grid(1)] = sizes, squares
 
 
-def shuffled_sum(z: Any) -> Any:
-    """Return the sum over the lanes of a group, in each of them."""
-    offset = LANES // 2
-    while offset > 0:
-        z += cuda.shfl_xor_sync(0xFFFFFFFF, z, offset)
-        offset //= 2
-    return z
-
-
-def own_sum(z: Any) -> Any:
-    """Return the number itself, for groups of one lane."""
-    return z
-
-
 @functools.cache
 def damping_of(rule: Rule) -> Function:
     """Return one function per rule, so that its kernels are compiled once."""
@@ -278,15 +276,9 @@ def damping_of(rule: Rule) -> Function:
 HITS: dict[str, Function] = {"signs": same_sign, "identity": squared_error, "exp": squared_error_of_mean}
 
 
-@functools.cache
-def lane_sum(lanes: int) -> Function:
-    """Return the function that adds up a number over the lanes of a group."""
-    return own_sum if lanes == 1 else bind(shuffled_sum, LANES=lanes)
-
-
 def parts_of(layout: str, lanes: int, weighted: bool, loss: Function) -> dict[str, Any]:
     """Return the parts that both kernels have."""
     return {
         **LAYOUTS[layout], "LANES": lanes, "weight_of": stored if weighted else one, "loss": loss,
-        "sum_of_lanes": lane_sum(lanes),
+        "sum_of_lanes": cuda_lanes.lane_sum(lanes), "of_lane": cuda_lanes.lane_value(lanes),
     }  # fmt: skip

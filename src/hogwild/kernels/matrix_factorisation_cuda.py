@@ -14,12 +14,10 @@ rule's numbers of one bias. The names that are not defined here are bound by :fu
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from hogwild.jit import Function, bind
 from hogwild.kernels.cuda_jit import cuda
 from hogwild.kernels.cuda_vectors import VECTOR
 
@@ -191,19 +189,3 @@ def read(table: Any, biases: Any, columns: Any) -> None:
         u, f = at // ROOM, at % ROOM
         for c in range(NUMBERS):
             columns[c, at] = table[u, c * WIDE + f] if f < WIDE else biases[u, c] if f == WIDE else NOTHING
-
-
-def shuffled_value(value: Any, source: Any) -> Any:
-    """Return the value of lane ``source`` of the group."""
-    return cuda.shfl_sync(0xFFFFFFFF, value, np.int32(cuda.laneid // LANES * LANES + source))
-
-
-def own_value(value: Any, source: Any) -> Any:
-    """Return the value itself, for groups of one lane."""
-    return value
-
-
-@functools.cache
-def lane_value(lanes: int) -> Function:
-    """Return the function that gives all lanes of a group the value of one of them."""
-    return own_value if lanes == 1 else bind(shuffled_value, LANES=lanes)

@@ -14,7 +14,16 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.jit import Function, bind
-from hogwild.kernels import cuda_jit, cuda_vectors, factorisation_cuda, ffm_cuda, fm_cuda, linear, linear_cuda
+from hogwild.kernels import (
+    cuda_jit,
+    cuda_lanes,
+    cuda_vectors,
+    factorisation_cuda,
+    ffm_cuda,
+    fm_cuda,
+    linear,
+    linear_cuda,
+)
 from hogwild.kernels.cuda_device import (
     NO_INDICES,
     NO_NUMBERS,
@@ -215,5 +224,5 @@ def _length(layout: str, lanes: int) -> Function:
     """Return one function for each layout, so that its kernels are compiled once."""
     return bind(
         factorisation_cuda.to_length_one, value=LAYOUTS[layout]["value"], LANES=lanes,
-        sum_of_lanes=linear_cuda.lane_sum(lanes),
+        sum_of_lanes=cuda_lanes.lane_sum(lanes),
     )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 
 from hogwild.data.csr import CSRRows
 from hogwild.jit import Function, bind
-from hogwild.kernels import cuda_jit, linear_classes_cuda, linear_cuda
+from hogwild.kernels import cuda_jit, cuda_lanes, linear_classes_cuda, linear_cuda
 from hogwild.kernels.cuda_device import Copy, DeviceRows, launch_size, to_device, whole_device
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.losses import SOFTMAX
@@ -122,5 +122,5 @@ def _slopes(loss: Function | None, lanes: int, per_lane: int) -> Function:
         return bind(linear_classes_cuda.slopes_against_rest, LANES=lanes, PER_LANE=per_lane, loss=loss)
     return bind(
         linear_classes_cuda.slopes_of_softmax, LANES=lanes, PER_LANE=per_lane,
-        sum_of_lanes=linear_cuda.lane_sum(lanes), largest_of_lanes=linear_classes_cuda.lane_largest(lanes),
+        sum_of_lanes=cuda_lanes.lane_sum(lanes), largest_of_lanes=linear_classes_cuda.lane_largest(lanes),
     )  # fmt: skip

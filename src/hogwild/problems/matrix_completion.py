@@ -33,7 +33,9 @@ from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
 from hogwild.problems.random_factors import aligned_table, random_factors
 from hogwild.registry import invalid_parameter, lookup
+from hogwild.rules import named
 from hogwild.rules.rule import Rule
+from hogwild.rules.sgd import Momentum
 
 # Number of factors that one vector instruction multiplies; a row of factors is padded to a multiple of it.
 LANES = 8
@@ -41,6 +43,8 @@ LANES = 8
 CACHED = 2**18
 SPREAD = 0.1  # Standard deviation of the factors at the start.
 LOSSES = {"squared": "squared", "bpr": "bpr"}
+# Step sizes for the squared error; that of momentum is the step of a gradient in the limit.
+STEPS = {"sgd": 0.03, "momentum": 0.1, "adagrad": 0.1, "ftrl": 0.2, "adam": 0.01}
 
 
 @advised(
@@ -283,6 +287,17 @@ class MatrixCompletion(RowProblem):
         for name in ("data", "_single_precision"):
             other.__dict__.pop(name, None)
         return other
+
+    def usual_step(self, rule: Rule) -> float | Literal["auto"]:
+        """Return the step size with a rule where the user gives none.
+
+        Trials would not find it: a few thousand ratings show biases, and nothing of factors.
+        """
+        if self.loss == "bpr":
+            return super().usual_step(rule)
+        if isinstance(rule, Momentum):
+            return STEPS["momentum"] * (1 - rule.beta)
+        return next((STEPS[name] for name in STEPS if rule == named(name)), "auto")
 
     def on_gpu(self, rule: Rule, in_step: bool = False) -> ProblemOnGPU | None:
         """Return the kernels of this problem and a rule on a GPU; None where there are none."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.jit import Function, bind
-from hogwild.kernels import cuda_jit, cuda_vectors, linear_cuda
+from hogwild.kernels import cuda_jit, cuda_lanes, cuda_vectors, linear_cuda
 from hogwild.kernels import matrix_factorisation_cuda as ratings_cuda
 from hogwild.kernels.cuda_device import (
     NO_NUMBERS,
@@ -163,8 +163,8 @@ class FactorsOnGPU:
         return {
             "LANES": lanes,
             "WIDE": self.shape.wide,
-            "of_lane": ratings_cuda.lane_value(lanes),
-            "sum_of_lanes": linear_cuda.lane_sum(lanes),
+            "of_lane": cuda_lanes.lane_value(lanes),
+            "sum_of_lanes": cuda_lanes.lane_sum(lanes),
             "rating": _reader(rows.weighted),
             "loss": self.loss,
             "product": _product(self.shape.wide, lanes),

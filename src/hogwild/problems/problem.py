@@ -234,9 +234,13 @@ class RowProblem(Problem):
         planned = schedules.named(usual.schedule if schedule is None else schedule)
         if found.has_duals and step_of(planned) == "auto":
             return found, with_step(planned, 1.0)
-        if isinstance(schedule, str | None) and step_of(planned) == "auto" and found == rules.named(usual.rule):
-            planned = with_step(planned, usual.step)
+        if isinstance(schedule, str | None) and step_of(planned) == "auto":
+            planned = with_step(planned, self.usual_step(found))
         return found, planned
+
+    def usual_step(self, rule: Rule) -> float | Literal["auto"]:
+        """Return the step size with a rule where the user gives none; "auto" is chosen by trials."""
+        return self.defaults.step if rule == rules.named(self.defaults.rule) else "auto"
 
     def typical_first_step(self, alpha: float) -> float | None:
         """Return the first step size of the schedule "optimal" for a penalty of this strength.

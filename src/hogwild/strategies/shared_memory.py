@@ -138,12 +138,13 @@ class Averaging(Strategy):
 
     Each worker trains on its own parameters, and an epoch ends with the average of all. Between two averages no worker
     accesses the memory of another. Each epoch partitions the data anew. In a run by messages the parameters are
-    averaged only once, at the end of the run.
+    averaged only once, at the end of the run. On a GPU, workers are parts of the rows, which meet after each launch: an
+    epoch, or about a million rows of it.
 
     Parameters
     ----------
     workers : int, optional
-        Number of workers. Left out, there is one worker per core.
+        Number of workers. Left out, there is one worker per core, and on a GPU there are four.
 
     Raises
     ------

@@ -82,12 +82,13 @@ def _gpu(job: Job) -> Iterator[Refusal]:
     strategy = job.strategy
     alone = isinstance(strategy, strategies.Hogwild) and strategy.buffer == "auto"
     in_step = isinstance(strategy, strategies.Synchronous) and (strategy.accumulate, strategy.recipe) == (1, None)
-    if not alone and not in_step:
+    apart = isinstance(strategy, strategies.Averaging)
+    if not alone and not in_step and not apart:
         yield (
-            "A GPU trains rows without locks and replicas: use Hogwild(), or Synchronous() for rows that take their "
-            f"steps together. Got {strategy!r}."
+            "A GPU trains rows without locks and replicas: use Hogwild(), Synchronous() for rows that take their steps "
+            f"together, or Averaging() for parts of the rows that train apart. Got {strategy!r}."
         )
-    elif strategy.workers is not None:
+    elif strategy.workers is not None and not apart:
         yield f"A GPU has as many workers as suit it: leave out 'workers'. Got {strategy!r}."
     if job.options.count_conflicts:
         yield "Conflicts are not counted on a GPU: leave out 'count_conflicts', or use runtime=Threads()."

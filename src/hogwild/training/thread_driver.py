@@ -124,10 +124,12 @@ def run(job: Job) -> Run:
 def _session(job: Job, problem: RowProblem, workers: int, seen: ConflictMonitor | None) -> Any:
     """Return the parameters of the run, and the threads or the GPU that trains them."""
     if job.runtime.uses_gpu:
+        from hogwild.problems.averaged_on_gpu import SHARES
         from hogwild.runtimes.cuda.session import CudaSession
 
         in_step = isinstance(job.strategy, strategies.Synchronous)
-        return CudaSession(problem, job.rule, job.runtime.device_memory, in_step)
+        shares = (job.strategy.workers or SHARES) if isinstance(job.strategy, strategies.Averaging) else 1
+        return CudaSession(problem, job.rule, job.runtime.device_memory, in_step, shares)
     return Session(problem, job.rule, job.strategy, workers, seen, job.runtime.delay_streams(job.options.seed, workers))
 
 

@@ -22,6 +22,8 @@ from hogwild.iterate_average import IterateAverage
 from hogwild.kernels.cuda_device import CopiedArrays, DeviceError, DeviceRows, check_device, copy_anew, driver_errors
 from hogwild.kernels.cuda_jit import cuda, simulated
 from hogwild.kernels.cuda_launch import STEPS, LaunchBuffer
+from hogwild.problems.averaged_on_gpu import AveragedOnGPU
+from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.cuda.mapped_rows import MappedRows
@@ -49,7 +51,8 @@ class CudaSession:
     """Parameters of one run on a GPU.
 
     The host's copy of the parameters is brought up to date when it is asked for. ``state`` may be changed, so the next
-    launch copies it back.
+    launch copies it back. ``in_step``: all rows in flight take one step together. ``shares``: parts of the rows that
+    train parameters of their own, whose mean is taken after each launch.
     """
 
     planned = buffers = None
@@ -63,7 +66,9 @@ class CudaSession:
     workers = 1
 
     @driver_errors()
-    def __init__(self, problem: RowProblem, rule: Rule, memory: int | None = None, in_step: bool = False) -> None:
+    def __init__(
+        self, problem: RowProblem, rule: Rule, memory: int | None = None, in_step: bool = False, shares: int = 1
+    ) -> None:
         check_device()
         found = problem.on_gpu(rule, in_step)
         if found is None:
@@ -73,7 +78,8 @@ class CudaSession:
                 "do, with the rules 'sgd', 'momentum', 'adagrad', 'ftrl' and 'adam', and in step linear models with "
                 "one output."
             )
-        self.problem, self._rule, self._gpu = problem, rule, found
+        self.problem, self._rule = problem, rule
+        self._gpu: ProblemOnGPU = found if shares == 1 else AveragedOnGPU(found, shares)
         self.mean: IterateAverage | None = None
         self._host: State = tuple(np.asarray(part, order=found.host_order) for part in problem.start(rule))
         self._values = rule.values(self._host)
