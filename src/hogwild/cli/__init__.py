@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with terminations() as termination:
+    with terminations() as termination, console.plain_warnings():
         code = _run(words)
     return termination.exit_code if code == console.INTERRUPTED else code
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout
-from hogwild.errors import HogwildError, ParameterError, shortened
+from hogwild.errors import HogwildError, LogWarning, ParameterError, shortened
 from hogwild.files import check_writable, to_jsonable
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class Output:
         """Print a warning on stderr."""
         _print_line(self.messages, "warning: ", "bold yellow", message)
 
+    def error(self, message: str) -> None:
+        """Print an error on stderr that did not keep the command from its result."""
+        _print_line(self.messages, "error: ", "bold red", message)
+
     def progress(self, unit: str = "") -> Progress:
         """Make a progress bar on stderr that disappears at the end, and is silent if stderr is not a terminal.
 
@@ -95,6 +100,15 @@ class Output:
         words = TextColumn("{task.description}", markup=False)
         columns = (SpinnerColumn(), words, BarColumn(), amount, TimeRemainingColumn())
         return Progress(*columns, console=self.messages, transient=True, disable=not self.messages.is_terminal)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings of Python as lines within the block, without the place in the code that they come from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LogWarning)
+        warnings.showwarning = lambda message, *_: Output(False).warn(str(message))
+        yield
 
 
 def check_out(out: Path | None, option: str = "--out", check: Callable[[Path], None] = check_writable) -> None:
