@@ -7,17 +7,18 @@ go to stdout. Progress, warnings and errors go to stderr in both cases.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout
+from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout, is_stdout
 from hogwild.errors import HogwildError, LogWarning, ParameterError, shortened
 from hogwild.files import check_writable, to_jsonable
 
@@ -104,15 +105,21 @@ class Output:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print warnings of Python as lines within the block, without the place in the code that they come from."""
+    """Print warnings of Python as lines within the block: without the place that they come from, and in one line."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", LogWarning)
-        warnings.showwarning = lambda message, *_: Output(False).warn(str(message))
+        warnings.showwarning = lambda message, *_: Output(False).warn(str(message).split("\n", 1)[0])
         yield
 
 
-def check_out(out: Path | None, option: str = "--out", check: Callable[[Path], None] = check_writable) -> None:
-    """Raise an error for a file or folder that could not be written, before any work is done for it.
+def check_out(
+    out: Path | None,
+    option: str = "--out",
+    check: Callable[[Path], None] = check_writable,
+    *,
+    inputs: Iterable[str | Path | None] = (),
+) -> None:
+    """Raise an error for a file or folder that could not be written, or is read, before any work is done for it.
 
     >>> check_out(Path("no-such-folder/model"))
     Traceback (most recent call last):
@@ -124,6 +131,31 @@ def check_out(out: Path | None, option: str = "--out", check: Callable[[Path], N
             check(out)
     except ParameterError as error:
         raise ParameterError(f"{option} {error}") from None
+    if out is not None and out.is_file() and any(_is_same(out, each) for each in inputs):
+        raise ParameterError(f"{option} {out}: this file is read, and would be lost. Choose another name.")
+
+
+def check_distinct(outputs: Mapping[str, Path | None]) -> None:
+    """Raise an error if two options name one file, of which the later would replace the earlier.
+
+    >>> check_distinct({"--out": Path("a"), "--log": Path("./a")})
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: --out and --log have the same name: a. Choose another one.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is not None and (path.is_file() or not path.exists()):
+            other = seen.setdefault(Path(os.path.realpath(path)), option)
+            if other != option:
+                raise ParameterError(f"{other} and {option} have the same name: {path}. Choose another one.")
+
+
+def _is_same(out: Path, read: str | Path | None) -> bool:
+    try:
+        return read is not None and out.samefile(read)
+    except OSError:  # There is no such file, or it is an address.
+        return False
 
 
 def counted(count: int, noun: str) -> str:
@@ -144,7 +176,7 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Print an error in one line on stderr, and return the exit code of the command."""
-    if isinstance(error, ReaderGoneError):
+    if isinstance(error, ReaderGoneError) or (isinstance(error, BrokenPipeError) and is_stdout(error.filename)):
         discard_stdout()
         return BROKEN_PIPE_EXIT_CODE
     if debug:

@@ -52,7 +52,7 @@ def predict(
     from hogwild.models.read_options import encoding_of
 
     screen = Output(as_json)
-    check_out(out)
+    check_out(out, inputs=(model, data))
     loaded = load(model)
     with downloads_shown(screen):
         predictions = loaded.answer(data, proba=proba, **options.given(format, base))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli import options
-from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_out, counted, explain
+from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_distinct, check_out, counted, explain
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.follow import check_options, train_online
 from hogwild.cli.options import configuration, spread
@@ -250,7 +250,7 @@ def train(
         check_options(context)
         if problem != "linear":
             raise ParameterError(f"--follow is for --problem linear. Got --problem {problem}.")
-        check_out(save_config, "--save-config")
+        check_out(save_config, "--save-config", inputs=[data])
         if save_config is not None:
             configuration.save(save_config, configuration.repeating(context.params, train))
         points = _checkpoint_folder(checkpoint, resume)
@@ -283,9 +283,11 @@ def train(
         )
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
-    check_out(out)
-    check_out(save_config, "--save-config")
-    check_out(log, "--log", check_appendable)
+    read = (data, test)
+    check_distinct({"--out": out, "--save-config": save_config, "--log": log, "--record": runtime_options.record})
+    check_out(out, inputs=read)
+    check_out(save_config, "--save-config", inputs=read)
+    check_out(log, "--log", check_appendable, inputs=read)
     check_out(folder, "--folder", check_folder)
     check_out(tensorboard, "--tensorboard", check_folder)
     checkpoints = _held(points, checkpoint_seconds, context)
