@@ -120,14 +120,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with terminations() as termination, console.plain_warnings():
+    # Handlers come last: from their first moment on, a signal must find the code below that catches it.
+    with console.plain_warnings(), terminations() as termination:
         code = _run(words)
     return termination.exit_code if code == console.INTERRUPTED else code
 
 
 def _run(words: list[str]) -> int:
-    flags = words[: words.index("--")] if "--" in words else words
+    flags: list[str] = []
     try:
+        flags = words[: words.index("--")] if "--" in words else words
         code = typer.main.get_command(app).main(words, prog_name="hogwild", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as end:
