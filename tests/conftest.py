@@ -8,9 +8,11 @@ from hypothesis import settings
 
 from tiers import LONG, entries_for
 
-# A shell that starts tests in the background has them ignore Ctrl-C, which some of them press.
+# A shell that starts tests in the background has them ignore Ctrl-C, and nohup SIGHUP; some of them send both.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Compilation can make the first example take seconds; how long a test takes is not what it is about.
 settings.register_profile("hogwild", deadline=None)

@@ -121,6 +121,7 @@ def test_predictions(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert failing_at_every_write(predict, check) >= 3
 
 
+@pytest.mark.filterwarnings("ignore::hogwild.errors.LogWarning")
 @pytest.mark.parametrize("kind", [JsonLines, TensorBoard])
 def test_a_log(kind: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     number = [0]

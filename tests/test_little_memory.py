@@ -77,10 +77,14 @@ def test_features_that_no_row_has_take_no_memory(words: tuple[str, ...], far: Pa
 @pytest.mark.parametrize(("words", "code", "told"), [
     (("train", "far.svm", "--epochs", "2"), 0, ""),  # one vector of all features would not fit
     (("train", "far.svm", "--problem", "fm"), 1, "far.svm: a model of 1,000,000,000 features x 9 outputs takes"),
-    (("pack", "far.svm", "packed", "--memory", "20GiB"), 1, "far.svm: the largest index is 1,000,000,000"),
+    (("pack", "far.svm", "packed"), 1, "far.svm: features are numbered up to 1,000,000,000: packing takes 7.5 GiB"),
+    (("pack", "small.svm", "far.svm", "packed", "--memory", "20GiB"), 1, "far.svm: features are numbered up to"),
+    (("pack", "far.svm", "packed", "--memory", "20GiB", "--shards", "2"), 1, "far.svm: features are numbered up to"),
+    (("pack", "far.svm", "packed", "--workers", "2", "--shards", "2"), 1, "far.svm: features are numbered up to"),
 ], ids=str)  # fmt: skip
 def test_under_a_limit_of_the_process(words: tuple[str, ...], code: int, told: str, far: Path) -> None:
-    given = [far.parent / word if word in ("far.svm", "packed") else word for word in words]
+    (far.parent / "small.svm").write_text("1 1:1\n0 2:1\n")
+    given = [far.parent / word if word.endswith((".svm", "packed")) else word for word in words]
     ended, bytes_used, err = peak(*given, limit=4 * 10**9)
     assert ended == code, err
     assert told in err

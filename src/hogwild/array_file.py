@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.errors import HogwildError
-from hogwild.files import clear_leftovers, write_file
+from hogwild.files import clear_leftovers, special_kind, write_file
 
 RECORD = "hogwild"  # key of the record in the file's metadata
 
@@ -42,6 +42,7 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
     from safetensors import SafetensorError
     from safetensors.numpy import load as decode
 
+    check_kind(path, error)
     try:
         # The file is read, not mapped: another program may cut it.
         content = Path(path).read_bytes()
@@ -56,6 +57,13 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
     if not intact or not isinstance(record, dict):
         raise error(f"{path}: the file is damaged: its checksum does not match. Use another copy of it.")
     return arrays, record
+
+
+def check_kind(path: str | Path, error: type[HogwildError]) -> None:
+    """Raise ``error`` for what is no file: a device can be endless, and a pipe can be read once only."""
+    kind = special_kind(Path(path))
+    if kind is not None:
+        raise error(f"{path}: this is {kind}, not a file. Save it as a file first.")
 
 
 def _metadata(content: bytes) -> dict[str, str]:

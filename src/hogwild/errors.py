@@ -10,6 +10,8 @@
     ├── MessageError       a message is malformed
     └── MissingExtraError  an optional dependency is not installed
 
+A log of events that ends before its run is a ``LogWarning``.
+
 Each message says what is wrong, where, and what to do about it.
 """
 
@@ -123,3 +125,7 @@ class MissingExtraError(HogwildError, ImportError):
 
     def __init__(self, what: str, package: str, extra: str) -> None:
         super().__init__(f"{what} needs the package '{package}'. Install it with: pip install 'hogwild[{extra}]'")
+
+
+class LogWarning(RuntimeWarning):
+    """Warning of a log of events that ends before its run does."""

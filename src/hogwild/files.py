@@ -116,6 +116,20 @@ def appending_bytes(path: str | Path) -> BinaryIO:
         return where.open() if where.stream else where.target.open("ab")
 
 
+def special_kind(path: Path) -> str | None:
+    """Return what stands at a path if it is something other than a file; None for a file, and for nothing.
+
+    >>> special_kind(Path("/")), special_kind(Path("/no/such/file"))
+    ('a folder', None)
+    """
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket", stat.S_IFIFO: "a pipe"}
+    devices = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    try:
+        return (kinds | devices).get(stat.S_IFMT(path.stat().st_mode))
+    except OSError:
+        return None
+
+
 def check_writable(path: str | Path) -> None:
     """Raise ``ParameterError`` if a file could not be written, before any work is done for it.
 

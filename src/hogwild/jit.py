@@ -14,14 +14,23 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
-import numba
 import numpy as np
+
+from hogwild.errors import ParameterError
+
+try:
+    import numba
+except ValueError as error:  # It raises one for variables that make no sense.
+    raise ParameterError(f"numba does not start ({error}). Check the variables NUMBA_... of the environment.") from None
 from numba import types
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.core.compiler import Compiler
 
 from hogwild.kernel_cache import EntryCompiler, PartCompiler, cache_of, kept_on_disk
+
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise ParameterError("Nothing runs without compiled code: unset the environment variable NUMBA_DISABLE_JIT.")
 
 if TYPE_CHECKING:
     from _hashlib import HASH

@@ -191,6 +191,16 @@ def blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def take_signals_back() -> None:
+    """Install the handlers of this module again, where a library in C has put its own below Python's.
+
+    Python goes on to tell of the handler that it knows, but the signal does not reach it.
+    """
+    for number in ENDING:
+        if has_own_handler(number):
+            signal.signal(number, signal.getsignal(number))
+
+
 def leave_signals_to_parent() -> None:
     """Ignore the signals that end a run, because the parent reacts to them.
 

@@ -510,3 +510,16 @@ def test_a_run_leaves_a_folder(files: dict[str, str], tmp_path: Path, capsys: py
     capsys.readouterr()
     assert main(words) == 2
     assert "there is a run already" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_log_on_a_full_disk_costs_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path / "a.svm", 200)
+    model = tmp_path / "a.model"
+    command = ["train", str(file), "--epochs", "2", "--strategy", "serial", "--log", "/dev/full", "--out", str(model)]
+    assert main([*command, "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert "No space left on device" in json.loads(out)["log_errors"][0]
+    assert err.count("warning: /dev/full: No space left on device. The log ends here; the training goes on.") == 1
+    assert err.endswith("error: /dev/full: No space left on device. The log ends early; the training did not.\n")
+    assert load(model).weights.any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import os
 import struct
 import tracemalloc
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hogwild
+from hogwild.cli import main
 from hogwild.data.graphs import read_edges
 from hogwild.data.ratings.open_ratings import open_ratings
 from hogwild.data.reader import ReadOptions
@@ -183,3 +185,20 @@ def test_long_numbers_are_rounded_as_python_rounds_them(text: str, zeros_before:
     longer = sign + "0" * zeros_before + digits + ("" if "." in digits else ".") + "0" * zeros_after + "1"
     longer += f"e{exponent}" if exponent else ""
     assert to_float(longer.encode()) == float(longer)
+
+
+def test_limits_of_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("HOGWILD_LONGEST_LINE", raising=False)
+    file = tmp_path / "a.svm"
+    file.write_bytes(LINES["svm"] + b"1 1:" + b"0" * 1_000 + b"1\n")
+    assert main(["inspect", str(file), "--longest-line", "900B"]) == 1
+    assert "line 3: the line is longer than 900 B" in capsys.readouterr().err
+    assert "HOGWILD_LONGEST_LINE" not in os.environ
+    assert main(["inspect", str(file), "--longest-line", "2kB"]) == 0
+    assert main(["inspect", str(file), "--longest-line", "long"]) == 2
+    assert (
+        "--longest-line: A size must be a number of bytes such as '512MB', '2GiB' or '1.5G'. Got 'long'"
+        in capsys.readouterr().err
+    )

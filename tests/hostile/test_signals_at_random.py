@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +33,12 @@ TRAIN = {
     "simulator": ("--strategy", "parameter-server", "--runtime", "simulator", "--workers", "2"),
     "ray": ("--strategy", "parameter-server", "--runtime", "ray", "--workers", "2"),
 }
-SECONDS = {"ray": 12.0, "processes": 12.0, "compare": 10.0}  # of a command, in which a signal comes; else 3
+SECONDS = {
+    "ray": 12.0,
+    "processes": 12.0,
+    "compare": 10.0,
+    "lab": 10.0,
+}  # of a command, in which a signal comes; else 3
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +64,7 @@ def commands(given: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     more["pack by two"] = ("pack", rows, folder / "packed", "--workers", "2", "--shards", "2")
     more["generate"] = ("generate", "rcv1", folder / "rows.svm", "--rows", "200k", "--weights", folder / "w.npz")
     more["inspect"] = ("inspect", rows)
+    more["lab"] = ("lab", "collisions", "--quick", "--out", folder / "lab")
     more["compare"] = ("compare", rows, "--out", folder / "compared", "--seeds", "1")
     return more
 
@@ -106,3 +113,33 @@ def test_three_signals_end_every_command(name: str, given: Path, tmp_path: Path)
             time.sleep(0.2)
     code, _, _ = ended(process, GRACE_SECONDS)
     assert code in (128 + signal.SIGTERM, -signal.SIGTERM)
+
+
+RAY = """
+import os, signal
+from hogwild.signals import terminations
+from hogwild.runtimes.ray.connection import connected
+
+reached = 0
+with terminations() as termination:
+    for within in (True, False):
+        try:
+            with connected(None, 1):
+                if within:
+                    os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            reached += 1
+        termination.number = None
+raise SystemExit(reached)
+"""
+
+
+def test_ray_leaves_signals_to_the_command() -> None:
+    """Ray has a handler of its own for SIGTERM, below that of Python, and takes the handler away when it ends."""
+    pytest.importorskip("ray")
+    process = subprocess.Popen(
+        [sys.executable, "-c", RAY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    code, _, err = ended(process)
+    assert code == 2, err

@@ -120,17 +120,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    with terminations() as termination:
+    # Handlers come last: from their first moment on, a signal must find the code below that catches it.
+    with console.plain_warnings(), terminations() as termination:
         code = _run(words)
     return termination.exit_code if code == console.INTERRUPTED else code
 
 
 def _run(words: list[str]) -> int:
-    flags = words[: words.index("--")] if "--" in words else words
+    flags: list[str] = []
     try:
+        flags = words[: words.index("--")] if "--" in words else words
         code = typer.main.get_command(app).main(words, prog_name="hogwild", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # Typer ends a program without a word then.
+            return console.report(end.__context__, as_json="--json" in flags, debug="--debug" in flags)
         return end.code if isinstance(end.code, int) else 1
     except BaseException as error:
         # The flags are searched in the raw arguments, because a parse error leaves no parsed ones.

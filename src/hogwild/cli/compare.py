@@ -10,6 +10,7 @@ import typer
 
 from hogwild.cli.console import Debug, Json, Output
 from hogwild.cli.lab import check_extra, record_of, run_studies, show_findings, write
+from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 from hogwild.errors import ParameterError
 
 
@@ -38,6 +39,8 @@ def compare(
     holdout: Annotated[float, typer.Option(help="Hold this fraction out.")] = 0.1,
     seeds: Annotated[int, typer.Option(min=1, help="Number of repetitions of each run.")] = 3,
     out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("compare"),
+    longest_line: LongestLine = None,
+    most_unpacked: MostUnpacked = None,
     figures: Annotated[bool, typer.Option("--figures", help="Write each figure as PNG and SVG, too.")] = False,
     as_json: Json = False,
     debug: Debug = False,

@@ -7,17 +7,19 @@ go to stdout. Progress, warnings and errors go to stderr in both cases.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout
-from hogwild.errors import HogwildError, ParameterError, shortened
+from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout, is_stdout
+from hogwild.errors import HogwildError, LogWarning, ParameterError, shortened
 from hogwild.files import check_writable, to_jsonable
 
 if TYPE_CHECKING:
@@ -76,6 +78,10 @@ class Output:
         """Print a warning on stderr."""
         _print_line(self.messages, "warning: ", "bold yellow", message)
 
+    def error(self, message: str) -> None:
+        """Print an error on stderr that did not keep the command from its result."""
+        _print_line(self.messages, "error: ", "bold red", message)
+
     def progress(self, unit: str = "") -> Progress:
         """Make a progress bar on stderr that disappears at the end, and is silent if stderr is not a terminal.
 
@@ -97,8 +103,23 @@ class Output:
         return Progress(*columns, console=self.messages, transient=True, disable=not self.messages.is_terminal)
 
 
-def check_out(out: Path | None, option: str = "--out", check: Callable[[Path], None] = check_writable) -> None:
-    """Raise an error for a file or folder that could not be written, before any work is done for it.
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings of Python as lines within the block: without the place that they come from, and in one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LogWarning)
+        warnings.showwarning = lambda message, *_: Output(False).warn(str(message).split("\n", 1)[0])
+        yield
+
+
+def check_out(
+    out: Path | None,
+    option: str = "--out",
+    check: Callable[[Path], None] = check_writable,
+    *,
+    inputs: Iterable[str | Path | None] = (),
+) -> None:
+    """Raise an error for a file or folder that could not be written, or is read, before any work is done for it.
 
     >>> check_out(Path("no-such-folder/model"))
     Traceback (most recent call last):
@@ -110,6 +131,31 @@ def check_out(out: Path | None, option: str = "--out", check: Callable[[Path], N
             check(out)
     except ParameterError as error:
         raise ParameterError(f"{option} {error}") from None
+    if out is not None and out.is_file() and any(_is_same(out, each) for each in inputs):
+        raise ParameterError(f"{option} {out}: this file is read, and would be lost. Choose another name.")
+
+
+def check_distinct(outputs: Mapping[str, Path | None]) -> None:
+    """Raise an error if two options name one file, of which the later would replace the earlier.
+
+    >>> check_distinct({"--out": Path("a"), "--log": Path("./a")})
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: --out and --log have the same name: a. Choose another one.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is not None and (path.is_file() or not path.exists()):
+            other = seen.setdefault(Path(os.path.realpath(path)), option)
+            if other != option:
+                raise ParameterError(f"{other} and {option} have the same name: {path}. Choose another one.")
+
+
+def _is_same(out: Path, read: str | Path | None) -> bool:
+    try:
+        return read is not None and out.samefile(read)
+    except OSError:  # There is no such file, or it is an address.
+        return False
 
 
 def counted(count: int, noun: str) -> str:
@@ -130,7 +176,7 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Print an error in one line on stderr, and return the exit code of the command."""
-    if isinstance(error, ReaderGoneError):
+    if isinstance(error, ReaderGoneError) or (isinstance(error, BrokenPipeError) and is_stdout(error.filename)):
         discard_stdout()
         return BROKEN_PIPE_EXIT_CODE
     if debug:

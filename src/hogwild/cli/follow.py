@@ -64,7 +64,7 @@ def train_online(
         l1=following.check_strength("l1", options.get("l1")), l2=following.check_strength("l2", options.get("l2")),
         intercept=options.get("intercept", True),
     )  # fmt: skip
-    check_out(out)
+    check_out(out, inputs=[source])
     kept = {"format": reading.format, "bits": reading.bits}
     base = 1 if reading.base == 1 else 0
     name = source if source == "-" else str(Path(source).absolute())

@@ -13,6 +13,7 @@ from hogwild.cli.console import Debug, Json, Output
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.options import spread
 from hogwild.cli.options.table import TableOptions
+from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +34,8 @@ def inspect(
     features: options.Features = None,
     bits: options.Bits = 18,
     base: options.Base = "auto",
+    longest_line: LongestLine = None,
+    most_unpacked: MostUnpacked = None,
     table_options: TableOptions,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the rows that stand for all where rho is estimated.")] = 0,
     as_json: Json = False,

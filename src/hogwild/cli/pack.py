@@ -13,6 +13,7 @@ from hogwild.cli.console import Debug, Json, Output
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.options import spread
 from hogwild.cli.options.table import TableOptions
+from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 from hogwild.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def pack(
     features: options.Features = None,
     bits: options.Bits = 18,
     base: options.Base = "auto",
+    longest_line: LongestLine = None,
+    most_unpacked: MostUnpacked = None,
     table_options: TableOptions,
     as_json: Json = False,
     debug: Debug = False,

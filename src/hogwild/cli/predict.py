@@ -13,6 +13,7 @@ import typer
 from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output, check_out
 from hogwild.cli.download_progress import downloads_shown
+from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 
 if TYPE_CHECKING:
     from hogwild.data.csr import Array
@@ -34,6 +35,8 @@ def predict(
     ] = None,
     format: options.Format = "auto",
     base: options.Base = "auto",
+    longest_line: LongestLine = None,
+    most_unpacked: MostUnpacked = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -49,7 +52,7 @@ def predict(
     from hogwild.models.read_options import encoding_of
 
     screen = Output(as_json)
-    check_out(out)
+    check_out(out, inputs=(model, data))
     loaded = load(model)
     with downloads_shown(screen):
         predictions = loaded.answer(data, proba=proba, **options.given(format, base))

@@ -38,7 +38,7 @@ def report(
 
     screen = Output(as_json)
     check_extra()
-    check_out(out)
+    check_out(out, inputs=runs)
     made = report_of(runs, title)
     write_report(made, out)
     if figures is not None:

@@ -34,6 +34,15 @@ class ReaderGoneError(HogwildError):
     """Error of a stdout whose reader has left. It is no ``OSError``: typer and rich would end the program."""
 
 
+def is_stdout(path: object) -> bool:
+    """Return whether a path is the name of the stdout of this process.
+
+    >>> is_stdout("/dev/stdout"), is_stdout("a.txt")
+    (True, False)
+    """
+    return str(path) in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
 def open_streams() -> None:
     """Make stdout and stderr safe to write to; leave streams alone that a caller in Python has replaced."""
     _occupy_descriptors()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hogwild.cli import options
-from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_out, counted
+from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_distinct, check_out, counted, explain
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.follow import check_options, train_online
 from hogwild.cli.options import configuration, spread
@@ -20,6 +21,7 @@ from hogwild.cli.options.problem import ProblemOptions, check_step, given, sched
 from hogwild.cli.options.runtime import RuntimeOptions, make_runtime
 from hogwild.cli.options.strategy import CommunicationOptions, with_options
 from hogwild.cli.options.table import TableOptions
+from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 from hogwild.cli.problems import PROBLEMS, rules_help
 from hogwild.cli.problems import named as problem_named
 from hogwild.cli.problems.adapter import Source
@@ -29,6 +31,7 @@ from hogwild.files import check_appendable, check_folder
 from hogwild.registry import kebab
 
 if TYPE_CHECKING:
+    from hogwild.callbacks import JsonLines, Live, Progress, TensorBoard
     from hogwild.events import Callback, Event
     from hogwild.strategies import Hogwild, Strategy
     from hogwild.training.checkpoints import Checkpoints
@@ -191,6 +194,8 @@ def train(
     features: options.Features = None,
     bits: options.Bits = 18,
     base: options.Base = "auto",
+    longest_line: LongestLine = None,
+    most_unpacked: MostUnpacked = None,
     table_options: TableOptions,
     config: Annotated[
         Path | None,
@@ -245,7 +250,7 @@ def train(
         check_options(context)
         if problem != "linear":
             raise ParameterError(f"--follow is for --problem linear. Got --problem {problem}.")
-        check_out(save_config, "--save-config")
+        check_out(save_config, "--save-config", inputs=[data])
         if save_config is not None:
             configuration.save(save_config, configuration.repeating(context.params, train))
         points = _checkpoint_folder(checkpoint, resume)
@@ -278,9 +283,11 @@ def train(
         )
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
-    check_out(out)
-    check_out(save_config, "--save-config")
-    check_out(log, "--log", check_appendable)
+    read = (data, test)
+    check_distinct({"--out": out, "--save-config": save_config, "--log": log, "--record": runtime_options.record})
+    check_out(out, inputs=read)
+    check_out(save_config, "--save-config", inputs=read)
+    check_out(log, "--log", check_appendable, inputs=read)
     check_out(folder, "--folder", check_folder)
     check_out(tensorboard, "--tensorboard", check_folder)
     checkpoints = _held(points, checkpoint_seconds, context)
@@ -300,7 +307,8 @@ def train(
     made = kind.problem(training, asked, seed)
     chosen = schedule_for(made, schedule, step)
     started = time.perf_counter()
-    with screen.alone(), ExitStack() as closing:
+    logs = _log_files(log, tensorboard, context)
+    with screen.alone(), closing(_progress(screen, watch)) as progress:
         run = minimise(
             made,
             rule_,
@@ -311,7 +319,7 @@ def train(
             test=held_out,
             average=average,
             seed=seed,
-            callbacks=[*_callbacks(screen, watch, log, tensorboard, closing), *_configuration_writer(context, folder)],
+            callbacks=[progress, *logs, _notes(screen), *_configuration_writer(context, folder)],
             checkpoint=checkpoints,
             resume=resume is not None,
             count_conflicts=count_conflicts,
@@ -334,9 +342,12 @@ def train(
     if profile:
         record["profile"] = _profile(made, screen)
     screen.show(*picture_of(record))
-    screen.result(record)
-    if run.stop_reason == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    lost = [explain(error) for each in logs if (error := _closed(each)) is not None]
+    screen.result(record | ({"log_errors": lost} if lost else {}))
+    for why in lost:
+        screen.error(f"{why}. The log ends early; the training did not.")
+    if lost or run.stop_reason == "interrupted":
+        raise typer.Exit(INTERRUPTED if run.stop_reason == "interrupted" else 1)
 
 
 def _profile(problem: Any, screen: Output) -> dict[str, float]:
@@ -403,18 +414,31 @@ def _configuration_writer(context: typer.Context, folder: Path | None) -> list[C
     return [write]
 
 
-def _callbacks(
-    screen: Output, watch: bool, log: Path | None, tensorboard: Path | None, closing: ExitStack
-) -> list[Any]:  # fmt: skip
-    from hogwild.callbacks import JsonLines, Live, Progress, TensorBoard
+def _progress(screen: Output, watch: bool) -> Live | Progress:
+    from hogwild.callbacks import Live, Progress
 
-    callbacks: list[Any] = []
-    kinds: Any = ((Live if watch else Progress, screen.messages), (JsonLines, log), (TensorBoard, tensorboard))
-    for kind, where in kinds:
+    return (Live if watch else Progress)(screen.messages)
+
+
+def _log_files(log: Path | None, tensorboard: Path | None, context: typer.Context) -> list[JsonLines | TensorBoard]:
+    """Open the logs of a run, which are closed when the command ends, if not before."""
+    from hogwild.callbacks import JsonLines, TensorBoard
+
+    made: list[JsonLines | TensorBoard] = []
+    for kind, where in ((JsonLines, log), (TensorBoard, tensorboard)):
         if where is not None:
-            callbacks.append(kind(where))
-            closing.callback(callbacks[-1].close)
-    return [*callbacks, _notes(screen)]
+            made.append(kind(where))
+            context.call_on_close(partial(_closed, made[-1]))
+    return made
+
+
+def _closed(log: JsonLines | TensorBoard) -> OSError | None:
+    """Close a log, and return its error, which was a warning when it occurred: the model is kept all the same."""
+    try:
+        log.close()
+    except OSError as error:
+        return error
+    return None
 
 
 def _notes(screen: Output) -> Callback:

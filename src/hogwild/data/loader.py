@@ -103,7 +103,7 @@ def load(
             raise _too_large(sources[0], room)
     shape = builder.shape()
     if shape.layout == "dense" or not mostly_absent(shape.features, builder.nonzeros):
-        check_width(shape.features, shape.base, sources[0], room)
+        check_width(shape.features, shape.base, builder.widest or sources[0], room)
     pieces = [fit_to_schema(piece, shape, reading) for piece in pieces]
     name = name or ", ".join(path.name for path in sources)
     if reading.table is not None:

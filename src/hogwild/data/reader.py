@@ -132,6 +132,7 @@ class SchemaBuilder:
     zero_seen: DataError | None = None
     # Error at the first entry beyond the last column, for each base.
     _beyond: dict[int, DataError] = field(default_factory=dict)
+    widest: Path | None = None  # The file of the largest index.
     _path: Path | None = None
     _rows_of_path: int = 0
 
@@ -166,7 +167,8 @@ class SchemaBuilder:
         if later.layout is None:
             return
         self._check_layout(later.layout, later.end)
-        self.end, self.all_ones = max(self.end, later.end), self.all_ones and later.all_ones
+        self._note_end(later.end)
+        self.all_ones = self.all_ones and later.all_ones
         self.weighted = self.weighted or later.weighted
         if self.zero_seen is None and later.zero_seen is not None:
             self.zero_seen = self._moved(later.zero_seen)
@@ -215,8 +217,12 @@ class SchemaBuilder:
             )  # fmt: skip
         self.layout = layout
 
+    def _note_end(self, end: int) -> None:
+        if end > self.end:
+            self.end, self.widest = end, self._path
+
     def _note_indices(self, piece: CSRRows) -> None:
-        self.end = max(self.end, piece.features)
+        self._note_end(piece.features)
         if piece.layout != "dense" and self.zero_seen is None and self.reader.counts_from_one:
             # Indices rise within a row, so an index 0 can only come first.
             starts = piece.indptr[:-1][np.diff(piece.indptr) > 0]

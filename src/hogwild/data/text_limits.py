@@ -1,7 +1,8 @@
 """Limits of text files, so that a file cannot take unbounded memory or time before it is known to be bad.
 
 A megabyte of gzip can hold a gigabyte, and a file without line ends is one line. The limits are far beyond files of
-data. The environment variables ``HOGWILD_LONGEST_LINE`` and ``HOGWILD_MOST_UNPACKED`` raise them for every command, and
+data. ``--longest-line`` and ``--most-unpacked`` raise them for a command, the environment variables
+``HOGWILD_LONGEST_LINE`` and ``HOGWILD_MOST_UNPACKED`` for every command and program, and
 ``ReadOptions(limits=TextLimits(...))`` for one call.
 """
 
@@ -45,12 +46,12 @@ class TextLimits:
         >>> TextLimits(longest_line=8).check_line(Path("a.svm"), 3, 9)
         Traceback (most recent call last):
             ...
-        hogwild.errors.DataError: a.svm, line 3: the line is longer than 8 B. Check that ...
+        hogwild.errors.DataError: a.svm, line 3: the line is longer than 8 B. Is it text ...
         """
         if line_bytes > self.longest_line:
             raise DataError(
                 f"the line is longer than {format_size(self.longest_line)}", path=path, line=line,
-                remedy="Check that this is text with line ends, or allow longer lines (HOGWILD_LONGEST_LINE=1GiB).",
+                remedy="Is it text with line ends? Then allow longer ones (--longest-line 1GiB, HOGWILD_LONGEST_LINE).",
             )  # fmt: skip
 
     def check_unpacked(self, path: Path, file_bytes: int, unpacked_bytes: int) -> None:
@@ -59,5 +60,5 @@ class TextLimits:
         if unpacked_bytes > most:
             raise DataError(
                 f"the file of {format_size(file_bytes)} holds more than {format_size(most)}", path=path,
-                remedy="If it is what it should be, allow more (HOGWILD_MOST_UNPACKED=100GiB).",
+                remedy="If it is what it should be, allow more (--most-unpacked 100GiB, HOGWILD_MOST_UNPACKED).",
             )  # fmt: skip

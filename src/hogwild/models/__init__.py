@@ -50,6 +50,7 @@ def load(path: str | Path, net: Any = None) -> Any:
         If the file is no model, has another format, or is incomplete or inconsistent, or if it has the weights of a
         network and ``net`` is left out.
     """
+    array_file.check_kind(path, ModelError)
     weights_of = _network(path)
     if net is not None:
         from hogwild.models.module import ModuleModel, load_weights  # which need PyTorch

@@ -17,7 +17,7 @@ import typer
 from hogwild.data.remote import is_remote
 from hogwild.data.streams import STDIN
 from hogwild.errors import ParameterError
-from hogwild.files import write_file
+from hogwild.files import special_kind, write_file
 
 CLUSTER = "cluster"  # name of the only table: where the cluster is, and how a run uses it
 CLUSTER_OPTIONS = ("address", "heartbeat_timeout", "max_restarts", "cpus_per_worker", "admission_timeout")
@@ -158,6 +158,8 @@ def _parsed(path: Path) -> dict[str, Any]:
 
     if path.is_dir():
         raise ParameterError(f"--config {path}: this is a folder. Name a file in it, such as {path / 'config.toml'}.")
+    if (kind := special_kind(path)) is not None:
+        raise ParameterError(f"--config {path}: this is {kind}, not a file.")
     if not path.exists():
         raise ParameterError(
             f"--config {path}: there is no such file. 'hogwild train ... --save-config {path}' writes one."

@@ -116,7 +116,7 @@ def make_runtime(
             raise ParameterError(f"{spelt(option)} goes with --runtime {either(fitting)}.")
         if "replay" in asked and option in REPLAYED:
             raise ParameterError(f"--replay takes all durations from the recorded run: leave out {spelt(option)}.")
-    check_out(options.record, "--record")
+    check_out(options.record, "--record", inputs=[options.replay])
     return kind(**_arguments(kind, asked))
 
 

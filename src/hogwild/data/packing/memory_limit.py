@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.csr import CSRRows, bytes_of, concatenate
-from hogwild.data.reader import Reader, ReadOptions, SchemaBuilder
+from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import gather
 from hogwild.data.statistics import count_features
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size
 from hogwild.machine import available_bytes, resident_bytes
 
@@ -44,6 +44,23 @@ def working_memory(memory: int, besides: int = 0) -> int:
             f"the program itself takes {format_size(now)}. Got {format_size(memory)} instead."
         )
     return int(left * _USED)
+
+
+def check_counts(shape: Schema, path: Path, memory: int, *, vectors: int = 1, processes: int = 1) -> None:
+    """Raise ``DataError`` if counts of all features, in each of some processes, leave no memory to work in.
+
+    Packing counts the rows of each feature, also of those that no row has.
+    """
+    needed = 8 * vectors * shape.features
+    left = max(0, min(memory - resident_bytes(), available_bytes() // processes))
+    if needed > _LEAST and needed + _LEAST > left:
+        raise DataError(
+            f"features are numbered up to {shape.features - 1 + shape.base:,}: packing takes {format_size(needed)} to "
+            f"count how often each occurs, and {format_size(left)} of memory are left to a process",
+            path=path,
+            remedy="Check that index, number the features without gaps (or hash them), or allow more memory "
+            "(--memory). Training on the file itself takes memory only for features that occur.",
+        )
 
 
 def warm_up(path: Path, reader: Reader, reading: ReadOptions) -> None:

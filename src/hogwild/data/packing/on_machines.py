@@ -85,7 +85,7 @@ def pack_on_machines(
     reader = _readers(parts, {file.size.path: set(holders) for file, holders in held}, duties.working)
     with _folders(machines, duties, overwrite) as folders:
         spooled = _done(machines, "read", dict(enumerate(reader)), [*enumerate(parts)], options)
-        shape = common_schema(parts, spooled, options, duties.shards)
+        shape = common_schema(parts, spooled, options, duties.shards, min(workers, duties.shards))
         rows = sum(part.rows for part in spooled)
         report("reading", rows, None)
         numbered = [*zip(range(len(parts)), spooled, first_rows(spooled), strict=True)]

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hogwild.data.loader import check_width
 from hogwild.data.packing.bucket_sort import FAN_OUT_BITS, sorted_rows
 from hogwild.data.packing.memory_limit import (
     batches,
+    check_counts,
     check_reader,
     memory_limit,
     piece_bytes,
@@ -33,7 +33,7 @@ from hogwild.data.sources import FileSource, local_files, local_folder
 from hogwild.data.tables.partitions import parquet_files
 from hogwild.errors import ParameterError
 from hogwild.files import new_folder
-from hogwild.machine import MOST_WORKERS, available_bytes
+from hogwild.machine import MOST_WORKERS
 from hogwild.registry import invalid_parameter
 
 
@@ -144,9 +144,10 @@ def _pack_alone(
     spilled.mkdir()
     buckets = _divide(paths, builder, spilled, origin, report)
     shape = builder.shape()
-    check_width(shape.features, shape.base, paths[0], available_bytes())
+    vectors = 1 if shards == 1 else 2
+    check_counts(shape, builder.widest or paths[0], memory, vectors=vectors)
     check_shards(shards, builder.rows)
-    room = working_memory(memory, (8 if shards == 1 else 16) * shape.features)
+    room = working_memory(memory, 8 * vectors * shape.features)
     with _writer(folder, shape, reading, origin, builder.rows, shards) as writer:
         for part in sorted_rows(buckets, shape, room, spilled):
             writer.write(part)

@@ -58,7 +58,7 @@ def pack_side_by_side(
             return results
 
         spooled = done("reading", 0, read_part, [(options, *part, spilled) for part in enumerate(parts)])
-        shape = common_schema(parts, spooled, options, shards)
+        shape = common_schema(parts, spooled, options, shards, min(workers, shards))
         rows = sum(part.rows for part in spooled)
         divide = [
             (options, *part, spilled) for part in zip(range(len(parts)), spooled, first_rows(spooled), strict=True)

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from hogwild.data.csr import CSRRows, compact
-from hogwild.data.loader import check_width
 from hogwild.data.packing.bucket_sort import FAN_OUT_BITS, sorted_rows, spilled_layout
 from hogwild.data.packing.file_parts import FilePart
 from hogwild.data.packing.format import Meta, read_meta
 from hogwild.data.packing.memory_limit import (
     batches,
+    check_counts,
     check_reader,
     memory_limit,
     piece_bytes,
@@ -35,7 +35,6 @@ from hogwild.data.packing.writer import Bucket, Buckets, Origin, PackedWriter, r
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
 from hogwild.data.shuffle import row_keys
 from hogwild.errors import DataError, ParameterError
-from hogwild.machine import available_bytes
 from hogwild.registry import lookup
 
 Progress = Callable[[str, int, int | None], None]
@@ -141,16 +140,20 @@ def _within(parts: Iterator[CSRRows], skipped: int, count: int) -> Iterator[CSRR
 
 
 def common_schema(
-    parts: Sequence[FilePart], spooled: Sequence[SpooledPart], options: PackOptions, shards: int
+    parts: Sequence[FilePart], spooled: Sequence[SpooledPart], options: PackOptions, shards: int, writers: int
 ) -> Schema:
-    """Return the schema of all parts; raise an error where files contradict each other or the options."""
+    """Return the schema of all parts; raise an error where files contradict each other or the options.
+
+    ``writers`` is the number of processes that write shards at the same time.
+    """
     whole = SchemaBuilder(options.reader, options.reading)
     for part, found in zip(parts, spooled, strict=True):
         whole.join(part.path, found.seen)
     if whole.rows == 0:
         raise DataError("there are no rows", path=parts[0].path, remedy="Give a file that has some.")
     shape = whole.shape()
-    check_width(shape.features, shape.base, parts[0].path, available_bytes())
+    path, memory = whole.widest or parts[0].path, memory_limit(options.memory)
+    check_counts(shape, path, memory, vectors=1 if shards == 1 else 2, processes=writers)
     check_shards(shards, whole.rows)
     return shape
 

@@ -83,7 +83,7 @@ def _pieces(path: Path, size: int, limits: TextLimits) -> Iterator[bytes]:
             held = held[end:]
         elif len(held) > limits.longest_line:
             what = f"a record is longer than {format_size(limits.longest_line)}"
-            raise DataError(what, path=path, remedy="Allow longer ones (HOGWILD_LONGEST_LINE=1GiB).")
+            raise DataError(what, path=path, remedy="Allow longer ones (--longest-line 1GiB, HOGWILD_LONGEST_LINE).")
     if held:
         yield held
 

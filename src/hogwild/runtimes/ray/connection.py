@@ -17,7 +17,7 @@ from hogwild.machine import usable_cores
 from hogwild.messaging.job import MessageJob
 from hogwild.runtimes.ray.own_cluster import own_cluster
 from hogwild.runtimes.ray.preflight import preflight
-from hogwild.signals import has_own_handler
+from hogwild.signals import blocked_signals, has_own_handler, take_signals_back
 
 
 def put_job(ray: ModuleType, job: MessageJob) -> tuple[Any, Any]:
@@ -141,6 +141,7 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
             yield ray
         finally:
             ray.shutdown()
+            take_signals_back()
 
 
 def _started(ray: ModuleType, named: str, options: dict[str, Any]) -> Any:
@@ -154,18 +155,30 @@ def _started(ray: ModuleType, named: str, options: dict[str, Any]) -> Any:
 
 @contextmanager
 def _no_handler_of_ray() -> Iterator[None]:
-    """Keep Ray from handling SIGTERM within the block, if a command does: Ray would end the process without a model."""
+    """Keep Ray from handling SIGTERM within the block, if a command does: Ray would end the process without a model.
+
+    It sets a handler in Python, and another one in C++ while its core is made, below that of Python. Signals wait then.
+    """
     if not has_own_handler(signal.SIGTERM):
         yield
         return
+    from ray import _raylet
     from ray._private import utils
 
-    given = utils.set_sigterm_handler
-    utils.set_sigterm_handler = lambda handler: None
+    module: Any = _raylet
+    given, core = utils.set_sigterm_handler, module.CoreWorker
+
+    def make_core(*arguments: Any, **named: Any) -> Any:
+        with blocked_signals():
+            made = core(*arguments, **named)
+            take_signals_back()
+        return made
+
+    utils.set_sigterm_handler, module.CoreWorker = (lambda handler: None), make_core
     try:
         yield
     finally:
-        utils.set_sigterm_handler = given
+        utils.set_sigterm_handler, module.CoreWorker = given, core
 
 
 def checked(address: str) -> str:

@@ -1,0 +1,110 @@
+"""Inputs that are no files, outputs that would replace what is read or written, and a compiler that cannot start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hogwild.cli import main
+
+TRAIN = ("--epochs", "1", "--workers", "1", "--step", "0.1")
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("given")
+    (folder / "a.svm").write_text("1 1:1\n-1 2:1\n" * 20)
+    words = ["train", folder / "a.svm", *TRAIN, "--out", folder / "model", "--log", folder / "log.jsonl"]
+    assert main([str(word) for word in words]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(("command", "told"), [
+    (("predict", "/dev/zero", "a.svm"), "/dev/zero: this is a device, not a file."),
+    (("predict", "pipe", "a.svm"), "pipe: this is a pipe, not a file."),
+    (("predict", ".", "a.svm"), "this is a folder, not a file."),
+    (("train", "a.svm", "--config", "/dev/zero"), "--config /dev/zero: this is a device, not a file."),
+    (("train", "a.svm", "--config", "pipe"), "pipe: this is a pipe, not a file."),
+], ids=" ".join)  # fmt: skip
+def test_a_model_or_a_configuration_is_a_file(
+    command: tuple[str, ...],
+    told: str,
+    given: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An endless device was read until memory was full, and a pipe that nobody writes to was waited for."""
+    monkeypatch.chdir(given)
+    if not Path("pipe").exists():
+        os.mkfifo("pipe")
+    assert main([*command]) in (1, 2)
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [
+    ("train", "a.svm", *TRAIN, "--out", "a.svm"),
+    ("train", "a.svm", *TRAIN, "--out", "link"),
+    ("train", "a.svm", *TRAIN, "--log", "a.svm"),
+    ("train", "log.jsonl", "--test", "a.svm", *TRAIN, "--out", "a.svm"),
+    ("train", "a.svm", *TRAIN, "--save-config", "a.svm"),
+    ("train", "a.svm", "--follow", "--seconds", "1", "--out", "a.svm"),
+    ("predict", "model", "a.svm", "--out", "a.svm"),
+    ("predict", "model", "a.svm", "--out", "model"),
+    ("report", "log.jsonl", "--out", "log.jsonl"),
+], ids=" ".join)  # fmt: skip
+def test_no_output_replaces_an_input(
+    command: tuple[str, ...], given: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(given)
+    if not Path("link").exists():
+        Path("link").symlink_to("a.svm")
+    before = {path.name: path.read_bytes() for path in given.iterdir() if path.is_file()}
+    assert main([*command]) == 2
+    assert "this file is read, and would be lost" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in given.iterdir() if path.is_file()} == before
+
+
+def test_stdout_by_another_name_has_its_exit_code(given: Path) -> None:
+    """The reader of stdout has left: 141, whatever stdout is called."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["predict", given / "model", given / "a.svm", "--out", "/dev/stdout"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "hogwild", *words], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_pipe_whose_reader_has_left_is_told(given: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = ["predict", given / "model", given / "many.svm", "--out", pipe]
+    (given / "many.svm").write_text("1 1:1\n-1 2:1\n" * 50_000)
+    with subprocess.Popen([sys.executable, "-m", "hogwild", *words], stderr=subprocess.PIPE) as process:
+        os.close(os.open(pipe, os.O_RDONLY))
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, f"error: {pipe}: Broken pipe\n".encode())
+
+
+def test_two_outputs_have_two_names(
+    given: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(given)
+    assert main(["train", "a.svm", *TRAIN, "--out", "same", "--log", "./same"]) == 2
+    assert "--out and --log have the same name: same" in capsys.readouterr().err
+    assert not Path("same").exists()
+    assert main(["train", "a.svm", *TRAIN, "--out", "/dev/null", "--log", "/dev/null"]) == 0
+
+
+@pytest.mark.parametrize(("variable", "value"), [("NUMBA_DISABLE_JIT", "1"), ("NUMBA_NUM_THREADS", "0")])
+def test_an_environment_without_the_compiler_is_told(variable: str, value: str, given: Path) -> None:
+    command = [sys.executable, "-m", "hogwild", "train", str(given / "a.svm"), *TRAIN]
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, variable: value}, timeout=60)
+    assert ended.returncode == 2
+    assert "NUMBA_" in ended.stderr
+    assert "should not happen" not in ended.stderr
