@@ -186,3 +186,8 @@ def test_a_constant_is_learnt() -> None:
     data = TensorDataset(torch.randn(64, 3), torch.full((64, 1), 4.2))
     run = train(data, 30)
     torch.testing.assert_close(run.model.predict(torch.randn(9, 3)), torch.full((9, 1), 4.2), atol=1e-2, rtol=0)
+
+
+def test_two_tensors_are_told_to_become_a_data_set() -> None:
+    with pytest.raises(ParameterError, match=r"TensorDataset\(inputs, targets\)"):
+        Module(nn.Linear(2, 1), nn.functional.mse_loss, (torch.ones(4, 2), torch.ones(4, 1)))

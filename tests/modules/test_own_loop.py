@@ -356,3 +356,9 @@ def test_parameters_that_only_the_optimiser_has_are_shared_too():
     net, beside = nn.Linear(2, 1), nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([*net.parameters(), beside])
     assert any(tensor is beside for tensor in shared_tensors(net, optimizer))
+
+
+def test_an_optimiser_of_another_net_is_refused():
+    net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    with pytest.raises(ParameterError, match=r"no parameter of the net.*net\.parameters\(\)"):
+        hogwild.shared(net, torch.optim.SGD(other.parameters(), lr=0.1), workers=1)

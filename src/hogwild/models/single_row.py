@@ -17,7 +17,10 @@ from hogwild.errors import DataError
 
 LARGEST = float(np.finfo(np.float32).max)  # Values beyond single precision are refused, as in many rows.
 NUMBERS = "?bBhHiIlLqQefd"  # Types that double precision holds, by their characters in NumPy.
-BY_NUMBER = "Give the values by the numbers of their columns, such as {3: 1.0, 17: 0.5}."
+BY_NUMBER = (
+    "Give the values by the numbers of their columns, such as {3: 1.0, 17: 0.5}. "
+    "A model of a table takes a frame with its columns, such as pandas.DataFrame([row])."
+)
 
 
 class SingleRow(NamedTuple):

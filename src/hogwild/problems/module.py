@@ -114,6 +114,15 @@ class Module(Problem):
         if not callable(self.loss_fn) or isinstance(self.loss_fn, type):
             raise not_an_object("loss_fn", "a function of outputs and target", self.loss_fn, object)
         check_arguments("loss_fn", self.loss_fn, 2, "(outputs, target) -> mean loss")
+        if (
+            isinstance(self.dataset, (tuple, list))
+            and len(self.dataset) == 2
+            and all(isinstance(part, (Tensor, np.ndarray)) for part in self.dataset)
+        ):
+            raise ParameterError(
+                "The data of a Module is a data set of samples. Of two tensors torch.utils.data.TensorDataset(inputs, "
+                "targets) makes one; torch.as_tensor makes a tensor of an array."
+            )
         batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
         if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
             raise invalid_parameter("batch", "a positive integer", batch)

@@ -120,6 +120,11 @@ def shared(
         raise invalid_parameter("runtime", "Processes(...)", runtime)
     if runtime is not None and runtime.delays_workers:
         raise ParameterError("In a loop of your own, wait where you want the delay: leave out 'delay' of Processes().")
+    of_net = {id(parameter) for parameter in net.parameters()}
+    if of_net and not any(id(each) in of_net for group in optimizer.param_groups for each in group["params"]):
+        raise ParameterError(
+            "The optimizer has no parameter of the net, and would train another one: make it of net.parameters()."
+        )
     check_workers(workers, MOST_WORKERS)
     return Shared(net, optimizer, workers, runtime or Processes(), seed, keep)
 
