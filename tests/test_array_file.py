@@ -149,8 +149,8 @@ def test_kinds_of_numbers_that_are_not_ours(kind: str, tmp_path: Path) -> None:
 
 
 def test_no_file_and_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(ModelError, match="there is no such file"):
+    for path, reason in ((tmp_path / "nothing", "there is no such file"), (tmp_path, "this is a folder, not a file")):
+        with pytest.raises(ModelError, match=reason):
             array_file.load(path, ModelError)
 
 

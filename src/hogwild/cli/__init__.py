@@ -133,8 +133,10 @@ def _run(words: list[str]) -> int:
         code = typer.main.get_command(app).main(words, prog_name="hogwild", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # Typer ends a program without a word then.
-            return console.report(end.__context__, as_json="--json" in flags, debug="--debug" in flags)
+        cause = end.__context__
+        # Typer ends a program without a word then, which is right only for its own stdout.
+        if isinstance(cause, BrokenPipeError) and cause.filename is not None:
+            return console.report(cause, as_json="--json" in flags, debug="--debug" in flags)
         return end.code if isinstance(end.code, int) else 1
     except BaseException as error:
         # The flags are searched in the raw arguments, because a parse error leaves no parsed ones.

@@ -2,7 +2,7 @@
 
 | column                              | features                                                                  |
 |-------------------------------------|---------------------------------------------------------------------------|
-| number or boolean                   | one, named as the column, with that value                                 |
+| number or boolean                   | one, named as the column; numbers are scaled as those of other tables are |
 | text, dictionary (categorical)      | ``column=value``, with value 1                                            |
 | list of whole numbers or of texts   | ``column=element`` for every element, with value 1                        |
 | list of floats, all of one length   | ``column[0]``, ``column[1]``, ... with these values                       |
@@ -49,12 +49,12 @@ def read(
     With an extent, these are the rows of the row groups from the first number up to the second.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
-    >>> table = pyarrow.table({"label": [1, 0], "age": [30, None], "city": ["Ulm", "Bonn"]})
+    >>> table = pyarrow.table({"label": [1, 0], "age": [30, 40], "city": ["Ulm", "Bonn"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pyarrow.parquet.write_table(table, Path(folder, "a.parquet"))
     ...     (rows,) = read(Path(folder, "a.parquet"), ReadOptions(), 1 << 20)
     >>> rows.labels, rows.indptr, rows.values
-    (array([1., 0.]), array([0, 2, 3]), array([30.,  1.,  1.], dtype=float32))
+    (array([1., 0.]), array([0, 2, 4]), array([-1.,  1.,  1.,  1.], dtype=float32))
     """
     reading = PARQUET_FORMAT.fitted([path], reading)
     with _opened(path) as file:
