@@ -12,6 +12,7 @@ import functools
 # Programs that are started and killed, clusters, limits of memory, everything that waits for real time to pass.
 SLOW = (
     "test_examples.py & criteo.py",
+    "data/test_table_samples.py::test_large_frames_of_polars",
     "data/test_tables.py::test_several_processes_pack_a_table_as_one_does",
     "modules/test_batch_errors.py & processes-a loss for each sample",
     "modules/test_lr_schedulers.py::test_runs_follow_it & processes",

@@ -61,6 +61,8 @@ if __name__ == "__main__":
         alone = minimise(problem, "adagrad", strategy=Serial(), budget=3)
         assert gpu.history[-1]["updates"] == alone.history[-1]["updates"]
         assert gpu.objective < 1.25 * abs(alone.objective), (problem, gpu.objective, alone.objective)
+        if problem not in PROBLEMS[::2]:  # Simulated averages of all of them take long.
+            continue
         apart = minimise(problem, "adagrad", strategy=Averaging(2), runtime=Cuda(), budget=3)
         assert apart.objective < 1.5 * abs(alone.objective), (problem, apart.objective, alone.objective)
     first, second = (
