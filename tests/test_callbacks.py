@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from hogwild import Constant, Cosine, Linear, ParameterServer, Simulator, minimise
-from hogwild.callbacks import JsonLines, Progress, TensorBoard
+from hogwild.callbacks import JsonLines, Progress, TensorBoard, progress
 from hogwild.errors import MissingExtraError
 
 
@@ -119,6 +119,21 @@ def test_progress_is_silent_without_a_terminal() -> None:
     screen = io.StringIO()
     run(Progress(Console(file=screen)))
     assert screen.getvalue().strip() == ""
+
+
+def test_without_a_terminal_a_long_run_prints_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    bar = Progress(Console(file=screen))
+    for second in range(100):
+        now[0] = float(second)
+        bar({"event": "progress", "updates": 10 * second, "seconds": second, "fraction": second / 100})
+        if second == 50:
+            bar({"event": "epoch", "epoch": 3, "loss": 0.25, "updates": 500, "seconds": 50.0})
+    bar.close()
+    lines = screen.getvalue().splitlines()
+    assert [line.split()[:2] for line in lines] == [["Training:", "30%"], ["Training:", "60%"], ["Training:", "90%"]]
+    assert "epoch 3  loss 0.25000" in lines[1]
 
 
 def test_the_cursor_comes_back_after_an_error() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from hogwild import Linear, minimise
@@ -137,8 +138,15 @@ def test_of_many_at_once_one_has_it(tmp_path: Path) -> None:
     assert taken[0] > 10
 
 
-@pytest.mark.parametrize(("change", "is_held"), [({}, True), ({"pid": 2**22 + 5}, False), ({"created": 5.0}, False),
-                                                  ({"host": "elsewhere", "pid": 2**22 + 5}, True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "is_held"),
+    [
+        ({}, True),
+        ({"pid": 2**22 + 5}, False),
+        ({"started": "another boot 5"}, False),
+        ({"host": "elsewhere", "pid": 2**22 + 5}, True),
+    ],
+)
 def test_where_the_disk_has_no_locks_the_file_decides(
     change: dict[str, Any], is_held: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +162,21 @@ def test_where_the_disk_has_no_locks_the_file_decides(
             pass
     else:
         with folder_lock(tmp_path):
+            pass
+
+
+def test_a_clock_that_is_set_frees_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system counts the starts of processes back from the time of day: the holder counted as gone."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with folder_lock(tmp_path):
+        created = psutil.Process().create_time()
+        monkeypatch.setattr(psutil.Process, "create_time", lambda self: created - 7200.0)
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        with pytest.raises(CheckpointError, match="another run writes"), folder_lock(tmp_path):
             pass
 
 

@@ -148,7 +148,7 @@ def test_a_column_that_is_not_there_is_an_error():
 
 def test_what_cannot_be_exported_is_told(monkeypatch):
     model = FactorisationModel(some(FEATURES), some(1), some(FEATURES, 1, 2), "squared", None, "identity")
-    with pytest.raises(ParameterError, match="'inputs' parameter must be 'dense' or 'sparse'"):
+    with pytest.raises(ParameterError, match="'inputs' parameter must be 'dense', 'sparse' or 'table'"):
         model.to_onnx(inputs="csr")
     monkeypatch.setattr(onnx_graph, "LARGEST", 40)
     with pytest.raises(ParameterError, match="of 2 GiB at most"):

@@ -1,4 +1,4 @@
-"""hogwild: the defaults of ``minimise``, with one worker and with one per core."""
+"""hogwild: the defaults of ``minimise``, with as many workers as it finds useful, and with one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def load(split: Split) -> Any:
     return hogwild.data.open(split.npz or split.svm, reading=hogwild.data.ReadOptions(features=split.X.shape[1]))
 
 
-def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs: float, seed: int) -> Fit:
+def fit(data: Any, split: Split, loss: str, workers: int | None, schedule: Any, epochs: float, seed: int) -> Fit:
+    """One whole call; without a number of workers, the call finds out how many are useful."""
     started = time.perf_counter()
     run = hogwild.minimise(
         hogwild.Linear(data, loss, l2=split.l2),
@@ -34,8 +35,8 @@ def fit(data: Any, split: Split, loss: str, workers: int, schedule: Any, epochs:
     return Fit(run.model.weights[:, 0], float(run.model.intercept[0]), seconds, note)
 
 
-def ways(workers: int, data: Any, split: Split, loss: str) -> list[Way]:
-    have_default_compiled(hogwild.Linear(data, loss, l2=split.l2), workers)
+def ways(workers: int | None, data: Any, split: Split, loss: str) -> list[Way]:
+    have_default_compiled(hogwild.Linear(data, loss, l2=split.l2), workers or cores())
     return [Way("defaults", partial(fit, data, split, loss, workers, None))]
 
 
@@ -46,13 +47,10 @@ def ways_with_a_step(workers: int, data: Any, split: Split, loss: str) -> list[W
 
 
 def _tools() -> list[Tool]:
-    """One for each number of workers; with all cores also with a step that is given, not chosen within the fit."""
+    """The defaults, one worker, and all cores with a step that is given, not chosen within the fit."""
     many = cores()
-    counts = [many] if many == 1 else [many, 1]
-    found = [
-        Tool(f"hogwild, {n} worker{'s' * (n > 1)}", "hogwild", load, partial(ways, n), from_arrays=False)
-        for n in counts
-    ]
+    counts = {"hogwild": None} if many == 1 else {"hogwild": None, "hogwild, 1 worker": 1}
+    found = [Tool(name, "hogwild", load, partial(ways, n), from_arrays=False) for name, n in counts.items()]
     given = Tool(f"hogwild, {many} workers, step given", "hogwild", load, partial(ways_with_a_step, many), False)
     return [*found, given]
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from hogwild.environment import check_environment
+
 if TYPE_CHECKING:
     from hogwild.data.sampling import LabelSkew as LabelSkew
     from hogwild.data.sampling import Replacement as Replacement
@@ -153,6 +155,7 @@ _NEEDS_TORCH = (  # public names whose modules need PyTorch, which is optional
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _version()
+    check_environment()
     if name in _HOME:
         try:
             return getattr(importlib.import_module(_HOME[name]), name)

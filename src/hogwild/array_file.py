@@ -61,6 +61,8 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
 
 def check_kind(path: str | Path, error: type[HogwildError]) -> None:
     """Raise ``error`` for what is no file: a device can be endless, and a pipe can be read once only."""
+    if path == "":
+        raise error("The path of the file is empty. Name a file.")
     kind = special_kind(Path(path))
     if kind is not None:
         raise error(f"{path}: this is {kind}, not a file. Save it as a file first.")

@@ -94,7 +94,7 @@ def destination_of(path: str | Path) -> Destination:
         ...
     hogwild.errors.ParameterError: /tmp: this is a folder. Name a file in it.
     """
-    path = Path(path)
+    path = named_path(path)
     with errors_name(path):
         descriptor = _own_descriptor(path)
         try:
@@ -114,10 +114,17 @@ def destination_of(path: str | Path) -> Destination:
 
 def folder_target(path: str | Path) -> Path:
     """Return the path of a folder behind all links; anything else that has this name raises ``ParameterError``."""
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(named_path(path)))
     if target.exists() and not target.is_dir():
         raise ParameterError(f"{path}: this is not a folder. Remove it, or choose another name.")
     return target
+
+
+def named_path(path: str | Path) -> Path:
+    """Return a path; an empty one, which would be the working directory, raises ``ParameterError``."""
+    if path == "":
+        raise ParameterError("The path to write to is empty. Name a file or a folder.")
+    return Path(path)
 
 
 @contextmanager

@@ -10,7 +10,8 @@
     ├── MessageError       a message is malformed
     └── MissingExtraError  an optional dependency is not installed
 
-A log of events that ends before its run is a ``LogWarning``.
+A log of events that ends before its run is a ``LogWarning``, and a damaged checkpoint that gives way to the one before
+it is a ``CheckpointWarning``.
 
 Each message says what is wrong, where, and what to do about it.
 """
@@ -129,3 +130,7 @@ class MissingExtraError(HogwildError, ImportError):
 
 class LogWarning(RuntimeWarning):
     """Warning of a log of events that ends before its run does."""
+
+
+class CheckpointWarning(RuntimeWarning):
+    """Warning of a damaged checkpoint, in whose place the one before it is used."""

@@ -22,6 +22,7 @@ import psutil
 
 from hogwild.errors import CheckpointError, ParameterError
 from hogwild.files import check_folder
+from hogwild.process_start import process_start
 
 LOCK = ".lock"
 # Seconds that a lock may outlive its process: children that were copied from it have the lock until they end.
@@ -37,7 +38,7 @@ class Holder:
 
     pid: int
     host: str
-    created: float  # time of the start of the process, because numbers of processes are used again
+    started: str  # start of the process, because numbers of processes are used again
     since: str
 
     @property
@@ -46,10 +47,10 @@ class Holder:
         if self.host != socket.gethostname():
             return True
         try:
-            return bool(abs(psutil.Process(self.pid).create_time() - self.created) < 1.0)
+            return process_start(self.pid) == self.started
         except psutil.NoSuchProcess:
             return False
-        except psutil.Error:
+        except (psutil.Error, OSError):
             return True
 
     def __str__(self) -> str:
@@ -151,13 +152,13 @@ def _holder(descriptor: int) -> Holder | None:
     """Return the process that the file names; None if the file is empty or cannot be understood."""
     try:
         found = json.loads(os.pread(descriptor, 2**12, 0))
-        return Holder(int(found["pid"]), str(found["host"]), float(found["created"]), str(found["since"]))
-    except (ValueError, KeyError, TypeError):
+        return Holder(int(found["pid"]), str(found["host"]), str(found["started"]), str(found["since"]))
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _write_holder(descriptor: int) -> None:
     since = datetime.now().astimezone().isoformat(" ", "seconds")
-    holder = Holder(os.getpid(), socket.gethostname(), psutil.Process().create_time(), since)
+    holder = Holder(os.getpid(), socket.gethostname(), process_start(), since)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(asdict(holder)).encode(), 0)

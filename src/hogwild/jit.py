@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import CellType, CodeType, FunctionType
@@ -26,11 +27,21 @@ from numba import types
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 
 from hogwild.kernel_cache import EntryCompiler, PartCompiler, cache_of, kept_on_disk
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
     raise ParameterError("Nothing runs without compiled code: unset the environment variable NUMBA_DISABLE_JIT.")
+
+# A process that is forked while another thread compiles has a locked compiler for ever, because it lacks that thread.
+# So a fork waits for the end of the compilation.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 if TYPE_CHECKING:
     from _hashlib import HASH

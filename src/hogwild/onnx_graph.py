@@ -1,8 +1,11 @@
 """Graphs of ONNX's standard operators, for runtimes without Python and ``hogwild``: notation, outputs and files.
 
-A graph is a program in ONNX's text notation. Rows enter in one of two forms (``inputs``):
+A graph is a program in ONNX's text notation. Rows enter in one of three forms (``inputs``):
 
 - ``"dense"``: a matrix ``X`` of shape [N, features].
+- ``"table"``: one input of shape [N, 1] for each column of the table that a model was trained on, with its name:
+  numbers (double, NaN for a missing one) or categories (string). The graph has the encoding
+  (:mod:`hogwild.models.table_onnx`).
 - ``"sparse"``: ``columns`` (int64) and ``values``, both of shape [N, M]: the columns of each row, each once, and their
   values. Shorter rows are filled up with any column and the value 0.
 
@@ -24,10 +27,10 @@ from hogwild.errors import MissingExtraError, ParameterError
 from hogwild.files import format_size, replacing
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto
 
 Array = NDArray[Any]
-Inputs = Literal["dense", "sparse"]
+Inputs = Literal["dense", "sparse", "table"]
 
 # Opset 17 and IR version 8, of 2022: they have all operators used here, and older runtimes read them.
 OPERATORS, FORMAT = 17, 8
@@ -118,18 +121,22 @@ def rows_of(inputs: Inputs, features: int) -> str:
         If there is no such form.
     """
     if inputs not in get_args(Inputs):
-        raise ParameterError(f"The 'inputs' parameter must be 'dense' or 'sparse'. Got {inputs!r} instead.")
+        raise ParameterError(f"The 'inputs' parameter must be 'dense', 'sparse' or 'table'. Got {inputs!r} instead.")
+    if inputs == "table":
+        raise ParameterError("inputs='table' is for models that were trained on a table: this one has no columns.")
     return f"real[N, {features}] X" if inputs == "dense" else "int64[N, M] columns, real[N, M] values"
 
 
 def build(
     inputs: str, program: str, outputs: str, arrays: Mapping[str, Array], *, dtype: Any = np.float32,
-    classes: Array | None = None, look_ups: Sequence[NodeProto] = (), path: str | os.PathLike[str] | None = None,
+    classes: Array | None = None, look_ups: Sequence[NodeProto] = (), names: Mapping[str, str] | None = None,
+    path: str | os.PathLike[str] | None = None,
 ) -> ModelProto:  # fmt: skip
     """Return a graph, and write it to ``path`` if a path is given.
 
     ``inputs`` and ``outputs`` are declarations in which ``real`` stands for ``dtype``. The program may name the arrays
-    and the numbers of :func:`_constants`. Nodes of ``look_ups`` come before the program.
+    and the numbers of :func:`_constants`. Nodes of ``look_ups`` come before the program. ``names`` are the final names
+    of inputs, which the notation may not allow.
 
     Raises
     ------
@@ -149,6 +156,8 @@ def build(
     used = set(re.findall(r"\w+", program))
     for name in sorted(used & set(named)):
         graph.initializer.append(onnx.numpy_helper.from_array(named[name], name))
+    if names:
+        _rename(graph, names)
     opsets = [onnx.helper.make_opsetid("", OPERATORS)]
     if look_ups:
         opsets.append(onnx.helper.make_opsetid("ai.onnx.ml", MODEL_OPERATORS))
@@ -157,6 +166,25 @@ def build(
         with replacing(os.fspath(path)) as file:
             file.write(found.SerializeToString())
     return found
+
+
+def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Give inputs other names. One that is the name of an output gets ``_column`` behind it."""
+    outputs = {value.name for value in graph.output}
+    new = {old: f"{name}_column" if name in outputs else name for old, name in names.items()}
+    # Names within the graph have a slash, and a column may be called the same as one of them without it.
+    taken = outputs | set(new)
+
+    def renamed(name: str) -> str:
+        return new.get(name, name if name in taken or not name else f"hogwild/{name}")
+
+    for node in graph.node:
+        node.input[:] = [renamed(name) for name in node.input]
+        node.output[:] = [renamed(name) for name in node.output]
+    for value in graph.initializer:
+        value.name = renamed(value.name)
+    for entry in graph.input:
+        entry.name = renamed(entry.name)
 
 
 def package() -> Any:

@@ -31,6 +31,8 @@ def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
     [0, 1, 4, 9, 16]
     """
     todo = deque(enumerate(parts))
+    if len(todo) <= 1:
+        return [work(part) for _, part in todo]
     results: list[Any] = [None] * len(todo)
     count = min(len(todo), threads or usable_cores())
 

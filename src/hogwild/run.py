@@ -183,7 +183,7 @@ class Run:
             )  # fmt: skip
         except OSError as error:
             raise DataError(f"{folder}: there is no run ({error.strerror}).") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise DataError(f"{folder}: the record of the run is damaged ({error}).") from None
 
 

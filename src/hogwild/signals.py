@@ -55,15 +55,21 @@ class _Interruption:
         signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
-# Code that is not written to be left at any line: imports, the compiler, and locks of folders.
-_UNINTERRUPTED = ("<frozen importlib", "/llvmlite/", "/numba/", "/hogwild/folder_lock.py")
+# Parts of "file:function" of code that is not written to be left at any line: imports, the compiler, locks of folders,
+# the start of a process, which waits for what its parent sends, the start of a pool's thread, which must be noted to be
+# ended, and code in which Python or a library prints and swallows every exception: callbacks at the end of an object,
+# and the conversion of a command's arguments.
+_UNINTERRUPTED = (
+    "<frozen importlib", "/llvmlite/", "/numba/", "/hogwild/folder_lock.py:", "/multiprocessing/popen_spawn_posix.py:",
+    "/concurrent/futures/thread.py:_adjust_thread_count", "/weakref.py:", "/typer/_adapters.py:",
+)  # fmt: skip
 
 
 def _may_be_interrupted(frame: FrameType | None) -> bool:
     """Return whether no function that is running is in code that must not be left at any line."""
     while frame is not None:
-        name = frame.f_code.co_filename
-        if any(part in name for part in _UNINTERRUPTED):
+        place = f"{frame.f_code.co_filename}:{frame.f_code.co_name}"
+        if any(part in place for part in _UNINTERRUPTED):
             return False
         frame = frame.f_back
     return True

@@ -421,7 +421,12 @@ def all_finite(parts: Iterable[NDArray[Any]]) -> bool:
     >>> all_finite([np.ones(3), np.zeros((2, 1))]), all_finite([np.array([1.0, np.nan])])
     (True, False)
     """
-    return all(
-        all(in_parallel(lambda piece: bool(np.isfinite(piece).all()), np.array_split(part, -(-len(part) // MANY) or 1)))
-        for part in parts
-    )
+    return all(all(in_parallel(_is_finite, _pieces(part))) for part in parts)
+
+
+def _is_finite(piece: NDArray[Any]) -> bool:
+    return bool(np.isfinite(piece).all())
+
+
+def _pieces(part: NDArray[Any]) -> list[NDArray[Any]]:
+    return [part] if len(part) <= MANY else np.array_split(part, -(-len(part) // MANY))

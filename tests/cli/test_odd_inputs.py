@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import hogwild
+from hogwild import Linear, minimise
 from hogwild.cli import main
+from hogwild.errors import ModelError, ParameterError
 
+EMPTY = r"path .*is empty"
 TRAIN = ("--epochs", "1", "--workers", "1", "--step", "0.1")
 
 
@@ -101,10 +105,69 @@ def test_two_outputs_have_two_names(
     assert main(["train", "a.svm", *TRAIN, "--out", "/dev/null", "--log", "/dev/null"]) == 0
 
 
-@pytest.mark.parametrize(("variable", "value"), [("NUMBA_DISABLE_JIT", "1"), ("NUMBA_NUM_THREADS", "0")])
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("NUMBA_DISABLE_JIT", "1"),
+        ("NUMBA_NUM_THREADS", "0"),
+        ("NUMBA_CPU_FEATURES", "x"),
+        ("SOURCE_DATE_EPOCH", "x"),
+        ("SOURCE_DATE_EPOCH", "9" * 20),
+    ],
+)
 def test_an_environment_without_the_compiler_is_told(variable: str, value: str, given: Path) -> None:
     command = [sys.executable, "-m", "hogwild", "train", str(given / "a.svm"), *TRAIN]
     ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, variable: value}, timeout=60)
     assert ended.returncode == 2
-    assert "NUMBA_" in ended.stderr
+    assert variable[:6] in ended.stderr
     assert "should not happen" not in ended.stderr
+
+
+def test_an_environment_in_which_numpy_does_not_start_is_told_in_python() -> None:
+    command = [sys.executable, "-c", "import hogwild; hogwild.HogwildClassifier"]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "x"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert "hogwild.errors.ParameterError: The environment variable SOURCE_DATE_EPOCH" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [
+    ("inspect", ""), ("train", ""), ("train", "a.svm", "--test", ""), ("train", "a.svm", "--out", ""),
+    ("train", "a.svm", "--log="), ("train", "a.svm", "--checkpoint", ""), ("train", "a.svm", "--resume", ""),
+    ("train", "a.svm", "--folder", ""), ("train", "a.svm", "--save-config", ""), ("train", "a.svm", "--config", ""),
+    ("train", "a.svm", "--tensorboard", ""), ("train", "a.svm", "--record", ""), ("predict", "", "a.svm"),
+    ("predict", "model", ""), ("predict", "model", "a.svm", "--out", ""), ("pack", "", "packed"), ("pack", "a.svm", ""),
+    ("pack", "a.svm", "", "packed"), ("generate", "rcv1", ""), ("generate", "rcv1", "b.svm", "--weights", ""),
+    ("report", ""), ("report", "log.jsonl", "--out", ""), ("report", "log.jsonl", "--figures", ""),
+    ("compare", ""), ("compare", "a.svm", "--out", ""), ("lab", "collisions", "--out", ""),
+    ("lab", "paper", "--data", ""),
+], ids=" ".join)  # fmt: skip
+def test_an_empty_path_is_refused(
+    words: tuple[str, ...], given: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python takes it for the working directory, which was read, or filled with checkpoints."""
+    monkeypatch.chdir(given)
+    before = sorted(path.name for path in given.iterdir())
+    assert main([*words]) == 2
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert "is empty. Name a file or a folder." in told
+    assert sorted(path.name for path in given.iterdir()) == before
+
+
+def test_an_empty_path_is_refused_in_a_configuration_and_in_python(
+    given: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(given)
+    Path("empty.toml").write_text('out = ""\n')
+    assert main(["train", "a.svm", *TRAIN, "--config", "empty.toml"]) == 2
+    assert "empty.toml: 'out' is an empty path" in capsys.readouterr().err
+    rows = ([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ParameterError, match=EMPTY):
+        minimise(Linear(rows), budget=1, checkpoint="")
+    with pytest.raises(ParameterError, match=EMPTY):
+        minimise(Linear(rows), budget=1, folder="")
+    with pytest.raises(ParameterError, match=EMPTY):
+        hogwild.data.open("")
+    with pytest.raises(ModelError, match=EMPTY):
+        hogwild.load("")
+    with pytest.raises(ParameterError, match=EMPTY):
+        minimise(Linear(rows), budget=1).save("")

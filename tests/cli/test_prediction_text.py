@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from hogwild.cli import predict
+from hogwild.cli import prediction_writers
 
 
 def written(values):
@@ -27,11 +27,11 @@ def written(values):
     ids=["numbers", "classes", "probabilities", "not finite", "none"],
 )
 def test_lines_are_those_of_savetxt(values, at_once, monkeypatch):
-    monkeypatch.setattr(predict, "_AT_ONCE", at_once)
-    monkeypatch.setattr(predict, "_FEW", 4)
-    assert predict._text(values) == written(values)
+    monkeypatch.setattr(prediction_writers, "_AT_ONCE", at_once)
+    monkeypatch.setattr(prediction_writers, "_FEW", 4)
+    assert prediction_writers.text_of(values) == written(values)
 
 
 def test_names_and_zeros():
-    assert predict._text(np.array(["ja", "größer"])) == "ja\ngrößer\n"
-    assert predict._text(np.array([-0.0, 0.0, 1.0])) == "0\n0\n1\n"
+    assert prediction_writers.text_of(np.array(["ja", "größer"])) == "ja\ngrößer\n"
+    assert prediction_writers.text_of(np.array([-0.0, 0.0, 1.0])) == "0\n0\n1\n"

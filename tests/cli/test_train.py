@@ -406,6 +406,14 @@ def test_resuming(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureF
     other = Trained([*words, "--epochs", "6", "--resume", points, "--l2", "0.5"], capsys)
     assert other.code == 1
     assert "now 0.5" in other.record["error"]
+    again = Trained([*words, "--epochs", "6", "--resume", points], capsys)
+    assert "resumed after 6 epochs, where the run had ended by its limit of epochs: nothing is left" in again.err
+    assert again.record["loss"] == whole.record["loss"]
+    (tmp_path / "points" / "latest.safetensors").write_bytes(b"damaged")
+    older = Trained([*words, "--epochs", "6", "--resume", points], capsys)
+    (told,) = [line for line in older.err.splitlines() if "latest.safetensors" in line]
+    assert told.startswith("warning: ")
+    assert told.endswith(f"goes on from the checkpoint before it, {points}/previous.safetensors.")
     for name in ("latest", "previous"):
         (tmp_path / "points" / f"{name}.safetensors").write_bytes(b"damaged")
     assert Trained([*words, "--epochs", "6", "--resume", points], capsys).code == 1

@@ -15,7 +15,7 @@ DETECTOR = FailureDetector(heartbeat_timeout=3.0, startup_timeout=60.0)
 
 def record(name: str = "worker-0", *, ready: bool = True, asked: bool = True) -> ActorRecord:
     return ActorRecord(
-        name, 0, None, 100.0, 100.0, object() if asked else None, location=ActorLocation("node-a", "machine", 7, 0.0),
+        name, 0, None, 100.0, 100.0, object() if asked else None, location=ActorLocation("node-a", "machine", 7, ""),
         heartbeat=Heartbeat(ready=ready),
     )  # fmt: skip
 

@@ -196,6 +196,6 @@ def test_another_user_is_refused_by_both_ends(monkeypatch):
 
 @pytest.mark.parametrize(("node", "socket_name"), [("node-a", "hogwild-1"), ("node-b", "")])
 def test_sockets_are_for_actors_of_the_same_ray_node(node, socket_name):
-    to = ActorRecord("server-0", 2, None, location=ActorLocation("node-a", "machine", 7, 0.0, "hogwild-1"))
-    sender = ActorRecord("worker-0", 0, None, location=ActorLocation(node, "machine", 8, 0.0, "hogwild-2"))
+    to = ActorRecord("server-0", 2, None, location=ActorLocation("node-a", "machine", 7, "", "hogwild-1"))
+    sender = ActorRecord("worker-0", 0, None, location=ActorLocation(node, "machine", 8, "", "hogwild-2"))
     assert _address(to, sender) == PeerAddress(2, None, socket_name)

@@ -16,7 +16,7 @@ from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat
 from hogwild.runtimes.ray.node_stats import ClusterStats
 from hogwild.runtimes.ray.placement import ActorRecord
 
-HERE = ActorLocation("node-a", "machine", 7, 0.0)
+HERE = ActorLocation("node-a", "machine", 7, "")
 
 
 def record(name, incarnation=0, **more):

@@ -16,6 +16,7 @@ from typing import ClassVar
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import _registry
 
 import hogwild
 from hogwild.cli import main
@@ -238,6 +239,65 @@ def test_stores_and_patterns(memory: fsspec.AbstractFileSystem, tmp_path: Path) 
     assert ratings.n_users == 1
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_packed_folders_in_a_store(shards: int, memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_bytes(ROWS)
+    hogwild.data.pack([tmp_path / "a.svm"], tmp_path / "packed", shards=shards)
+    memory.put(str(tmp_path / "packed"), "/data/packed", recursive=True)
+    here, there = hogwild.data.open(tmp_path / "packed"), hogwild.data.open("memory://data/packed/")
+    assert (there.n_rows, there.fingerprint) == (400, here.fingerprint)
+    assert (there.labels() == here.labels()).all()
+    model = tmp_path / "model"
+    assert main(["train", "memory://data/packed", "--epochs", "1", "--out", str(model)]) == 0
+    assert main(["predict", str(model), "memory://data/packed", "--out", str(tmp_path / "scores.txt")]) == 0
+    assert len((tmp_path / "scores.txt").read_text().splitlines()) == 400
+
+
+def test_a_packed_folder_that_changes_in_its_store(memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
+    for rows, name in ((200, "one"), (100, "two")):
+        (tmp_path / "a.svm").write_bytes(b"\n".join(ROWS.splitlines()[:rows]))
+        hogwild.data.pack([tmp_path / "a.svm"], tmp_path / name)
+        memory.put(str(tmp_path / name / "*"), "/data/packed/")
+        assert hogwild.data.open("memory://data/packed").n_rows == rows
+    memory.rm("/data/packed/values.f32")
+    assert "values.f32: there is no such file on the server" in refused("memory://data/packed")
+
+
+def test_a_packed_folder_on_a_web_server(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_bytes(ROWS)
+    hogwild.data.pack([tmp_path / "a.svm"], tmp_path / "packed")
+    server.files |= {f"/data/{each.name}": each.read_bytes() for each in (tmp_path / "packed").iterdir()}
+    assert hogwild.data.open(f"{server.url}/data/?key=secret").n_rows == 400
+    gets = server.gets()
+    assert hogwild.data.open(f"{server.url}/data").n_rows == 400
+    assert server.gets() == 2 * gets  # Another address, whose answers may be others.
+    assert hogwild.data.open(f"{server.url}/data").n_rows == 400
+    assert server.gets() == 2 * gets
+    assert "neither meta.json nor shards.json" in refused(f"{server.url}/nothing/")
+
+
+@pytest.mark.parametrize("scheme", ["gs", "hf", "s3"])
+def test_stores_by_their_names(
+    scheme: str, memory: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The memory of fsspec in the place of a store: what is tried is our part of it."""
+
+    class Store(MemoryFileSystem):
+        protocol = scheme
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return "/" + path.removeprefix(f"{scheme}://").strip("/")
+
+    monkeypatch.setitem(_registry, scheme, Store)
+    assert hogwild.data.open(f"{scheme}://data/a.svm").n_rows == 200
+    assert hogwild.data.open(f"{scheme}://data/*.svm").n_rows == 400
+    (tmp_path / "a.svm").write_bytes(ROWS)
+    hogwild.data.pack([tmp_path / "a.svm"], tmp_path / "packed")
+    memory.put(str(tmp_path / "packed"), "/data/packed", recursive=True)
+    assert hogwild.data.open(f"{scheme}://data/packed").n_rows == 400
+
+
 class Listed(MemoryFileSystem):
     """A store that answers from an old list of its files until that is forgotten, as those of object stores do."""
 
@@ -278,9 +338,12 @@ def test_an_address_of_a_local_file(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    message = refused("s3://bucket/a.svm")
-    assert message.endswith("pip install s3fs")
+    for scheme, package in (("s3", "s3fs"), ("gs", "gcsfs"), ("hf", "huggingface_hub")):
+        monkeypatch.setitem(sys.modules, package, None)
+        for name in ("a.svm", "packed"):
+            message = refused(f"{scheme}://bucket/{name}")
+            assert message.startswith(f"{scheme}://bucket/{name}: {scheme}:// needs the package '{package}'.")
+            assert message.endswith(f"pip install {package}")
     assert "is not understood" in refused("nothing://bucket/a.svm")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingExtraError, match=r"hogwild\[remote\]"):

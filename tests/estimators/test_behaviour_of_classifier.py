@@ -422,5 +422,5 @@ def test_a_sparse_model_is_pickled_and_learns_on(average, X, three):
 def test_attributes_after_a_fit(X, y):
     model = HogwildClassifier(**SHORT).fit(X, y)
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    assert public == {"classes_", "coef_", "intercept_", "n_features_in_", "n_iter_", "t_"}
+    assert public == {"classes_", "coef_", "intercept_", "n_features_in_", "n_iter_", "n_workers_", "t_"}
     assert (type(model.n_iter_), type(model.t_)) == (int, float)

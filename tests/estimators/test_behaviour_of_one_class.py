@@ -73,7 +73,7 @@ def test_shapes_attributes_and_tags(X):
     model = HogwildOneClassSVM(**SHORT).fit(X)
     assert (model.coef_.shape, model.offset_.shape, model.predict(X).shape) == ((4,), (1,), (60,))
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    assert public == {"coef_", "offset_", "n_features_in_", "n_iter_", "t_"}
+    assert public == {"coef_", "offset_", "n_features_in_", "n_iter_", "n_workers_", "t_"}
     assert get_tags(model).estimator_type == "outlier_detector"
 
 

@@ -129,7 +129,7 @@ def test_shapes_and_attributes(X, y):
     model = HogwildRegressor(**SHORT).fit(X, y)
     assert (model.coef_.shape, model.intercept_.shape, model.predict(X).shape) == ((4,), (1,), (60,))
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    assert public == {"coef_", "intercept_", "n_features_in_", "n_iter_", "t_"}
+    assert public == {"coef_", "intercept_", "n_features_in_", "n_iter_", "n_workers_", "t_"}
     assert not hasattr(model, "decision_function")
     assert not hasattr(model, "predict_proba")
 

@@ -25,6 +25,7 @@ def problem() -> Linear:
     return Linear((X, np.sign(X[:, 0])), l2=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore::hogwild.errors.CheckpointWarning")
 def test_mutated_checkpoints(tmp_path: Path) -> None:
     minimise(problem(), "adagrad", 0.1, "serial", budget=2, checkpoint=tmp_path / "given")
     arrays, record = array_file.load(tmp_path / "given" / LATEST, CheckpointError)

@@ -307,11 +307,22 @@ def test_compare_on_ones_own_data(tmp_path, capsys):
     assert record["trials"] == 6
     page = (out / "report.html").read_text()
     assert "Held-out loss against time" in page  # its own page, not the records alone
-    assert "came to the least held-out loss" in record["findings"][0]["text"]
+    assert "Lowest held-out loss at the end: " in record["findings"][0]["text"]
     assert main([*words, "--epochs", "3"]) == 1  # would be mixed with the others in one mean
     assert "here is another study: epochs is 2" in capsys.readouterr().err
     assert main(["compare", str(data), "--schedules", "cosines", "--out", str(out)]) == 2
     assert "cosines" in capsys.readouterr().err
+
+
+def test_compare_on_a_file_that_cannot_be_read_fails(tmp_path, capsys):
+    pytest.importorskip("plotly", reason="pip install 'hogwild[lab]'")
+    data = tmp_path / "rows.svm"
+    data.write_text("1 1:x\n")
+    words = ["compare", str(data), "--strategies", "serial", "--schedules", "constant", "--out", str(tmp_path / "out")]
+    assert main([*words, "--seeds", "2"]) == 1
+    error = capsys.readouterr().err
+    assert "no trial of 2 could be run" in error
+    assert "rows.svm" in error
 
 
 def test_a_log_of_a_run_becomes_a_section(tmp_path):

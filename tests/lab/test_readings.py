@@ -119,8 +119,8 @@ def test_compare_by_strategy_and_schedule():
     results = Results(tuple(compare_record(*key, curve) for key, curve in losses.items()))
     findings, parts = compare.read(results)
     texts = [finding.text for finding in findings]
-    assert texts[0] == "serial, constant came to the least held-out loss: 0.5."
-    assert "serial, constant was the first" in texts[2]
+    assert texts[0] == "Lowest held-out loss at the end: serial, constant, 0.5."
+    assert "by the clock serial, constant, after 0.5 s; by epochs serial, constant, after 1." in texts[2]
     assert "never reached by: serial, cosine; hogwild, 2 workers, constant; hogwild, 2 workers, cosine." in texts[2]
     assert texts[4].startswith("hogwild, 2 workers: of the schedules cosine had the lowest held-out loss, 0.6")
     assert [row[5] for row in parts[-1].rows] == ["0.5", "never reached", "never reached", "never reached"]
@@ -400,11 +400,27 @@ def test_compare_says_nothing_twice_and_has_no_error_of_one_seed():
     records = [compare_record(strategy, "constant", [0.7, 0.59]) for strategy in ("serial", "hogwild", "averaging")]
     records[1]["workers"] = 1
     texts = [finding.text for finding in compare.read(Results(tuple(records)))[0]]
-    assert texts[1] == "serial was done first, after 1 s."
+    assert texts[0] == (
+        "Lowest held-out loss at the end: serial, 0.59. Not to be told apart from it by these seeds: "
+        "hogwild, 1 worker; averaging, 2 workers."
+    )
+    assert texts[1].startswith("Shortest run, whatever its loss: serial, 1 s for all epochs. Not to be told apart")
     assert "±" not in "".join(texts)
     several = compare.read(Results(tuple({**record, "test_loss": 0.6 - 0.01 * place}
                                          for place, record in enumerate(records[:2]))))[0]  # fmt: skip
-    assert several[0].text == "hogwild, 1 worker came to the least held-out loss: 0.59."
+    assert several[0].text == "Lowest held-out loss at the end: hogwild, 1 worker, 0.59."
+
+
+def test_compare_does_not_call_first_what_came_to_the_target_by_chance():
+    def record(strategy: str, seed: int, losses: list[float], second: float):
+        return {**compare_record(strategy, "constant", losses), "seed": seed, "target": 0.5, "given_target": True,
+                "times": [second, 2 * second], "seconds": 2 * second}  # fmt: skip
+
+    often = [record("serial", seed, [0.6, 0.45], 1.0) for seed in range(2)]
+    seldom = [record("averaging", seed, losses, 0.1) for seed, losses in enumerate(([0.6, 0.4], [0.6, 0.55]))]
+    text = compare.read(Results((*often, *seldom)))[0][2].text
+    assert "by the clock serial, after 2 s" in text
+    assert "In fewer runs: averaging, 2 workers." in text
 
 
 def test_collisions_without_some_trials():

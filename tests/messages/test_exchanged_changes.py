@@ -180,17 +180,24 @@ def test_values_are_added_at_their_places_whether_columns_have_the_same_or_not(w
     elif case == "others":
         indices = np.sort(random.choice(width * size, 200 * width, replace=False)).astype(INDEX)
     values = random.standard_normal(len(indices)).astype(np.float32)
-    state, base = (
-        (random.random((500, width), np.float32), random.random((beside, width), np.float32)) for _ in range(2)
-    )
-    expected = [pack_state(state), pack_state(base)]
-    for both in (True, False):
-        expected[0][indices] += np.float32(0.5) * values
-        if both:
-            expected[1][indices] += np.float32(0.5) * values
-        add_sparse(*state, *base, indices, values, np.float32(0.5), both)
-        np.testing.assert_allclose(pack_state(state), expected[0], rtol=1e-6)
-        np.testing.assert_allclose(pack_state(base), expected[1], rtol=1e-6)
+    state = random.random((500, width), np.float32), random.random((beside, width), np.float32)
+    expected = pack_state(state)
+    expected[indices] += np.float32(0.5) * values
+    add_sparse(*state, indices, values, np.float32(0.5))
+    np.testing.assert_allclose(pack_state(state), expected, rtol=1e-6)
+
+
+def test_a_burst_across_the_end_of_an_epoch_returns_the_change_of_the_features_of_both(data) -> None:
+    plain, resident = trainers(data)
+    start = np.full(len(resident.weights), 0.25, np.float32)
+    train = Train(start, (0, 2), 14_990, 30, 0, 1)  # of 15,000 rows
+    found, values = resident.burst(train), plain.burst(train).values
+    assert isinstance(found.change, SparseDelta)
+    assert (np.diff(found.change.indices.astype(np.int64)) > 0).all()
+    changed = start.copy()
+    add(changed, found.change)
+    np.testing.assert_allclose(changed, values, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(resident.memory(train), start)
 
 
 def test_until_its_result_is_handled_a_burst_can_be_taken_back(data) -> None:
@@ -396,3 +403,26 @@ def test_a_server_sends_all_parameters_where_changes_would_take_longer() -> None
     assert change.tolist() == [1.0] * size
     assert log.since(3, version=6, worker="worker-0") == (False, None)  # more than all parameters
     assert log.since(0, version=6, worker="worker-0") == (False, None)  # not all of them are there any more
+
+
+def test_at_a_given_interval_workers_keep_their_parameters_too() -> None:
+    problem = Linear(sparse_data(10_000, features=20_000), l2=1e-5)
+    options = {"rule": "adagrad", "budget": 2, "runtime": Local()}
+    sent = {
+        pull_every: minimise(problem, strategy=ParameterServer(2, push_every=50, pull_every=pull_every), **options)
+        for pull_every in (None, 50)  # with an interval of pulls, all parameters are exchanged
+    }
+    sizes = {each: run.history[-1]["bytes"] / run.history[-1]["messages"] for each, run in sent.items()}
+    assert sizes[None] < 0.3 * sizes[50]
+    assert sent[None].objective < 0.6 * np.log(2)
+
+
+@pytest.mark.parametrize("second", [Local(), Simulator()], ids=["same", "to"])
+def test_a_run_at_a_given_interval_continues_from_a_checkpoint(data, tmp_path, second) -> None:
+    problem = Linear((data[0][:5_000], data[1][:5_000]), l2=1e-4)
+    options = {"rule": "adagrad", "budget": 4, "strategy": ParameterServer(2, push_every=40)}
+    with pytest.raises(StoppedError):
+        minimise(problem, runtime=Local(), checkpoint=Checkpoints(tmp_path), callbacks=[stop], **options)
+    run = minimise(problem, runtime=second, checkpoint=Checkpoints(tmp_path), resume=True, **options)
+    assert [record["epoch"] for record in run.history][-1] == 4
+    assert run.objective < 1.2 * minimise(problem, "adagrad", strategy=Hogwild(1), budget=4).objective

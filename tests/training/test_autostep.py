@@ -13,7 +13,7 @@ import references
 from hogwild import Linear, minimise
 from hogwild.data.open_dataset import as_dataset
 from hogwild.rules import PassiveAggressive, named
-from hogwild.schedules import Constant, Cosine, InverseTime
+from hogwild.schedules import Constant, Cosine, InverseTime, with_step
 from hogwild.training import step_search
 from hogwild.training.step_search import TrialRunner, choose_step, updates_of_trials
 from hogwild.training.step_sizes import StepSizes
@@ -231,3 +231,19 @@ def test_a_step_that_falls_with_the_square_root_of_length_has_a_slope_of_minus_a
 def test_a_cliff_is_where_twice_the_step_explodes() -> None:
     assert found({0.5: 2.0, 1.0: 1.0, 2.0: 50.0}).ends_at_a_cliff
     assert not found({0.5: 50.0, 1.0: 1.0, 2.0: 2.0}).ends_at_a_cliff
+
+
+@pytest.mark.parametrize("schedule", [Cosine(), Cosine(floor=0.1), Constant(), InverseTime(0.5)], ids=str)
+@pytest.mark.parametrize("step", [2.0**-12, 0.5, 1.0, 8.0])
+def test_step_sizes_of_a_trial_are_those_of_its_schedule_to_the_last_bit(schedule: Any, step: float) -> None:
+    trials = TrialRunner(Linear(arrays(rows=3_000)), named("adagrad"), schedule, 3.0, 0, True, None, 1_000)
+    wanted = StepSizes(with_step(schedule, step), 1_000 / 3.0, 3.0, precision=np.float32).rates(0, 1_000)
+    for _ in range(2):  # Those of a proportional schedule are kept.
+        assert np.array_equal(trials._rates(step, 1_000), wanted)
+
+
+@pytest.mark.parametrize("rows", [300, 30_000])
+def test_the_loss_at_the_start_is_that_of_a_sample(rows: int) -> None:
+    run = minimise(Linear(arrays(rows=rows)), strategy="serial", budget=1)
+    found = [event["loss"] for event in run.events if event["event"] == "training"]
+    assert found == [pytest.approx(np.log(2.0))]

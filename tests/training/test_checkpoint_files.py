@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hogwild.errors import ParameterError
+from hogwild.errors import CheckpointWarning, ParameterError
 from hogwild.training.checkpoints import LATEST, PREVIOUS, Checkpoints
+
+GIVES_WAY = r"latest.safetensors: .* goes on from the checkpoint before it, .*previous.safetensors\.$"
 
 
 def save(folder: Path, number: int) -> None:
@@ -88,13 +90,25 @@ def test_a_damaged_one_does_not_replace_the_one_before(resumed: bool, tmp_path: 
     damage(tmp_path)
     checkpoints = Checkpoints(tmp_path)
     if resumed:
-        found = checkpoints.load()
+        with pytest.warns(CheckpointWarning, match=GIVES_WAY):
+            found = checkpoints.load()
         assert found is not None
         assert found[1]["number"] == 5
     checkpoints.save({"w": np.full(1000, 7, np.float32)}, {"number": 7})
     assert loaded(tmp_path) == 7
     damage(tmp_path)
-    assert loaded(tmp_path) == 5
+    with pytest.warns(CheckpointWarning, match=GIVES_WAY):
+        assert loaded(tmp_path) == 5
+
+
+def test_a_damaged_one_is_told_once(tmp_path: Path) -> None:
+    save(tmp_path, 5)
+    save(tmp_path, 6)
+    damage(tmp_path)
+    checkpoints = Checkpoints(tmp_path)
+    with pytest.warns(CheckpointWarning, match=GIVES_WAY) as told:
+        assert [checkpoints.load() is not None for _ in range(2)] == [True, True]
+    assert len(told) == 1
 
 
 def test_killed_while_one_is_written_after_a_damaged_one(tmp_path: Path) -> None:
@@ -103,7 +117,8 @@ def test_killed_while_one_is_written_after_a_damaged_one(tmp_path: Path) -> None
     damage(tmp_path)
     ended = subprocess.run([sys.executable, "-c", DYING, tmp_path, "writing"], check=False, env={**os.environ})
     assert ended.returncode == -9
-    assert loaded(tmp_path) == 5
+    with pytest.warns(CheckpointWarning, match=GIVES_WAY):
+        assert loaded(tmp_path) == 5
 
 
 @pytest.mark.parametrize("where", ["writing", "naming"])

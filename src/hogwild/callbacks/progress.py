@@ -12,14 +12,14 @@ from hogwild.events import Event
 if TYPE_CHECKING:
     from rich.console import Console
 
-LINES = 30.0  # seconds between two reports on a cluster where there is no terminal
+LINES = 30.0  # seconds between two reports where there is no terminal
 
 
 class Progress:
     """Progress bar with epoch, rows/s (of each worker process, if there are any), loss and time left.
 
-    On a cluster a table of all nodes is shown below the bar. Without a terminal the callback reports only on a cluster,
-    in plain lines every 30 seconds.
+    On a cluster a table of all nodes is shown below the bar. Without a terminal, as in the log of a pod, the callback
+    prints a plain line every 30 seconds; on a cluster, a line for each node.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Progress:
         )  # fmt: skip
         self._said = time.monotonic()
         self._task = self._bar.add_task("Starting", total=1.0, figures="")
-        self._rates, self._figures = Rates(), ""
+        self._rates, self._figures, self._percent, self._nodes = Rates(), "", "", False
         self._bar.start()
 
     def __call__(self, event: Event) -> None:
@@ -66,6 +66,7 @@ class Progress:
         self._show(None)
 
     def _on_cluster(self, event: Event) -> None:
+        self._nodes = True
         if not self._bar.disable:
             if not self._rates.words and not self._figures:
                 self._bar.update(self._task, description="Starting processes")
@@ -79,6 +80,13 @@ class Progress:
         update: dict[str, Any] = {} if fraction is None else {"completed": fraction}
         figures = "  ".join(part for part in (self._figures, self._rates.words) if part)
         self._bar.update(self._task, description="Training", figures=figures, **update)
+        if fraction is not None:
+            self._percent = f"{fraction:.0%}"
+        if self._bar.disable and not self._nodes and time.monotonic() - self._said >= LINES:
+            self._said, left = time.monotonic(), self._rates.left
+            remaining = "" if left is None else f"{left:,.0f} s left"
+            words = "  ".join(part for part in (self._percent, figures, remaining) if part)
+            self._bar.console.print(f"Training: {words}", soft_wrap=True, highlight=False)
 
     def close(self) -> None:
         """Remove the bar."""

@@ -16,7 +16,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from hogwild.cli import console
 from hogwild.cli.console import InterruptedRunError
+from hogwild.cli.path_command import PathCommand, paths_of
 from hogwild.cli.streams import open_streams
+from hogwild.environment import check_environment
 from hogwild.signals import terminations
 
 COMMANDS = {
@@ -61,6 +63,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> object:
         """Run a command, and turn Ctrl-C into an error of our own."""
+        check_environment()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -75,8 +78,11 @@ def load(name: str) -> Any:
     own = name.replace("-", "_")
     function = getattr(importlib.import_module(f"hogwild.cli.{own}"), own)
     single = typer.Typer(add_completion=False)
-    single.command(name, help=_unwrapped(function.__doc__ or ""))(function)
-    return typer.main.get_command(single)
+    single.command(name, cls=PathCommand, help=_unwrapped(function.__doc__ or ""))(function)
+    command = typer.main.get_command(single)
+    assert isinstance(command, PathCommand)
+    command.paths = paths_of(function)
+    return command
 
 
 def _unwrapped(text: str) -> str:

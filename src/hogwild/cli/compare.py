@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.cli.lab import check_extra, record_of, run_studies, show_findings, write
+from hogwild.cli.lab import check_extra, check_that_some_ran, record_of, run_studies, show_findings, write
 from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 from hogwild.errors import ParameterError
 
@@ -28,7 +28,7 @@ def compare(
     loss: Annotated[str, typer.Option(help="Of a linear model.")] = "logistic",
     l2: Annotated[float, typer.Option(help="The strength of its penalty.")] = 0.0,
     rule: Annotated[str, typer.Option(help="sgd, momentum, adagrad, ftrl or adam.")] = "adagrad",
-    epochs: Annotated[int, typer.Option(min=1, help="Of each run.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, max=10**6, help="Of each run.")] = 5,
     target: Annotated[
         float | None,
         typer.Option(
@@ -37,7 +37,7 @@ def compare(
         ),
     ] = None,
     holdout: Annotated[float, typer.Option(help="Hold this fraction out.")] = 0.1,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of repetitions of each run.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, max=10**4, help="Number of repetitions of each run.")] = 3,
     out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("compare"),
     longest_line: LongestLine = None,
     most_unpacked: MostUnpacked = None,
@@ -92,6 +92,7 @@ def compare(
     show_findings(screen, [record])
     screen.show(f"report: {written}")
     screen.result({"report": written, **record})
+    check_that_some_ran([study])
 
 
 def _names(option: str, text: str) -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli.streams import BROKEN_PIPE_EXIT_CODE, STDOUT, ReaderGoneError, discard_stdout, is_stdout
-from hogwild.errors import HogwildError, LogWarning, ParameterError, shortened
+from hogwild.errors import CheckpointWarning, HogwildError, LogWarning, ParameterError, shortened
 from hogwild.files import check_writable, to_jsonable
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class Output:
 def plain_warnings() -> Iterator[None]:
     """Print warnings of Python as lines within the block: without the place that they come from, and in one line."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", LogWarning)
+        for kind in (LogWarning, CheckpointWarning):
+            warnings.simplefilter("always", kind)
         warnings.showwarning = lambda message, *_: Output(False).warn(str(message).split("\n", 1)[0])
         yield
 

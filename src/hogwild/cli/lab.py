@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli.console import Debug, Json, Output
-from hogwild.errors import ParameterError
+from hogwild.errors import ParameterError, WorkerError
 from hogwild.files import write_file
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def lab(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and seeds, for a first look.")] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Number of repetitions of each setting.", show_default=False)
+        int | None, typer.Option(min=1, max=10**4, help="Number of repetitions of each setting.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for records and the report.")] = Path("lab"),
     data: Annotated[
@@ -93,6 +93,7 @@ def lab(
     show_findings(screen, records)
     screen.show(f"report: {written}")
     screen.result({"report": written, "studies": records})
+    check_that_some_ran(studies)
 
 
 def _study(name: str, experiment: Experiment, out: Path, quick: bool, seeds: int | None, data: list[str]) -> Study:
@@ -197,6 +198,17 @@ def record_of(study: Study) -> dict[str, Any]:
         "records": study.path,
         "findings": [{"text": finding.text, "holds": finding.holds} for finding in section.findings],
     }  # fmt: skip
+
+
+def check_that_some_ran(studies: list[Study]) -> None:
+    """Raise WorkerError if a study has failed trials alone: its report says nothing."""
+    from hogwild.lab.runner import failures, recorded
+
+    for study in studies:
+        records = list(recorded(study.path))
+        wrong = failures(records)
+        if wrong and len(wrong) == len(records):
+            raise WorkerError(f"{study.experiment.name}: no trial of {len(wrong)} could be run. The first: {wrong[0]}")
 
 
 def _list(screen: Output) -> None:

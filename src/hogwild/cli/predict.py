@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -14,9 +15,11 @@ from hogwild.cli import options
 from hogwild.cli.console import Debug, Json, Output, check_out
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
+from hogwild.cli.prediction_writers import ArrayWriter, BytesWriter, HeldPredictions, TextWriter, Writer
+from hogwild.files import replacing
 
 if TYPE_CHECKING:
-    from hogwild.data.csr import Array
+    from hogwild.models.predictions import Predictions
 
 
 def predict(
@@ -42,72 +45,61 @@ def predict(
 ) -> None:
     """Predict the class, or the number, of every row: one line per row, in the order of the file.
 
-    The file is read like the training file. Features unknown to the model are ignored.
+    The file is read like the training file, a block at a time: memory does not grow with it, unless --json prints
+    the predictions. Features unknown to the model are ignored.
 
     Example: hogwild predict rcv1.model new.svm.gz --proba --out new.txt
     """
     from hogwild.data.packing.sharded_rows import is_packed
     from hogwild.data.sources import local_folder
     from hogwild.models import load
-    from hogwild.models.read_options import encoding_of
 
     screen = Output(as_json)
     check_out(out, inputs=(model, data))
     loaded = load(model)
     with downloads_shown(screen):
-        predictions = loaded.answer(data, proba=proba, **options.given(format, base))
-    encoding = encoding_of(loaded.reading)
-    if encoding is not None and encoding.classes is not None and predictions.more.get("classes") and not proba:
-        # Labels that were text in the training file are text again.
-        named = np.asarray(encoding.classes)[predictions.values.astype(np.int64)]
-        predictions = replace(predictions, values=named, more={**predictions.more, "classes": encoding.classes})
-    if out is not None:
-        _write(out, predictions.values)
-    elif not as_json:
-        typer.echo(_text(predictions.values), nl=False)
+        answers = _named(loaded.answers(data, proba=proba, **options.given(format, base)), loaded.reading, proba)
+        # A wrong option, or data that cannot be read, is told before anything is written.
+        answers = chain([next(answers)], answers)
+        held = HeldPredictions()
+        if out is not None:
+            with replacing(out) as file:
+                last, rows = _written(answers, ArrayWriter(file) if out.suffix == ".npy" else BytesWriter(file))
+        else:
+            last, rows = _written(answers, held if as_json else TextWriter())
     if (folder := local_folder(data)) is not None and is_packed(folder):
         screen.note(f"{data}: the rows were shuffled when they were packed; predictions follow that order.")
-    if predictions.scores:
-        scores = ", ".join(f"{name} {value:.4f}" for name, value in predictions.scores.items())
-        screen.note(f"{scores} on {len(predictions.values):,} rows")
+    if last.scores:
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in last.scores.items())
+        screen.note(f"{scores} on {rows:,} rows")
     screen.result(
         {
-            "rows": len(predictions.values),
-            **predictions.more,
-            **predictions.scores,
-            **({"out": out} if out is not None else {predictions.name: predictions.values}),
+            "rows": rows,
+            **last.more,
+            **last.scores,
+            **({"out": out} if out is not None else {last.name: held.values()} if as_json else {}),
         }
     )
 
 
-_AT_ONCE = 2**16  # Number of values that one call formats.
-_FEW = 2**8  # Number of different values, such as classes, of which each is formatted once.
+def _named(answers: Iterator[Predictions], reading: Mapping[str, Any], proba: bool) -> Iterator[Predictions]:
+    """Yield predictions with texts for classes where the labels of the training file were text."""
+    from hogwild.models.read_options import encoding_of
 
-
-def _text(values: Array) -> str:
-    """Return one line per prediction; its values are separated by tabs."""
-    columns = 1 if values.ndim == 1 else values.shape[1]
-    if values.dtype.kind == "U":
-        return "".join(f"{name}\n" for name in values.tolist())
-    line, rows = "\t".join(["%.9g"] * columns) + "\n", max(1, _AT_ONCE // columns)
-    pieces = []
-    for first in range(0, len(values), rows):
-        part = (values[first : first + rows].reshape(-1) + 0.0).tolist()  # 0.0: no zero is negative.
-        different = set(part) if columns == 1 else ()
-        if 0 < len(different) <= _FEW:
-            pieces.append("".join(map({value: line % value for value in different}.__getitem__, part)))
+    encoding = encoding_of(reading)
+    for block in answers:
+        if encoding is None or encoding.classes is None or not block.more.get("classes") or proba:
+            yield block
         else:
-            # One call of Python's formatting for many values takes a fourth of the time of a call for each.
-            pieces.append(line * (len(part) // columns) % tuple(part))
-    return "".join(pieces)
+            named = np.asarray(encoding.classes)[block.values.astype(np.int64)]
+            yield replace(block, values=named, more={**block.more, "classes": encoding.classes})
 
 
-def _write(path: Path, values: Array) -> None:
-    from hogwild.files import write_file
-
-    if path.suffix == ".npy":
-        content = io.BytesIO()
-        np.save(content, values)
-        write_file(path, content.getvalue())
-    else:
-        write_file(path, _text(values).encode())
+def _written(answers: Iterator[Predictions], writer: Writer) -> tuple[Predictions, int]:
+    """Write all blocks, and return the last one and the number of rows."""
+    rows = 0
+    for block in answers:
+        writer.write(block.values)
+        rows += len(block.values)
+    writer.finish()
+    return block, rows

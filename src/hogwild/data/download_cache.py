@@ -76,7 +76,7 @@ def _is_current(path: Path, remote: RemoteFile) -> bool:
     try:
         record = json.loads((path.parent / RECORD).read_bytes())
         size = path.stat().st_size
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     if not isinstance(record, dict) or record.get("size") != size:
         return False

@@ -27,7 +27,7 @@ from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.frequent_first import FrequentFirst, frequent_first
 from hogwild.data.present_columns import PresentColumns
 from hogwild.data.random_order import MOST_ROWS, RandomOrder
-from hogwild.data.shuffle import gather_most, random_permutation
+from hogwild.data.shuffle import gather_most, mixed, random_permutation
 from hogwild.data.slices import ENTRIES, in_slices
 from hogwild.data.statistics import feature_counts
 from hogwild.data.tables.table_encoding import TableEncoding
@@ -228,7 +228,7 @@ class InMemoryDataset(Dataset):
     def permuted_anew(self) -> InMemoryDataset:
         """Return the same rows, with epochs that are independent permutations of all rows."""
         return InMemoryDataset(
-            self.rows, shuffled=False, name=self.name, base=self.base, ids=self.ids, order=self.order or permuted,
+            self.rows, shuffled=False, name=self.name, base=self.base, ids=self.ids, order=self.order or permuted_soon,
             chunk=self._requested_chunk, table=self.table,
         )  # fmt: skip
 
@@ -363,6 +363,11 @@ def _places_of_all(n_rows: int, seed: int) -> Array:
 def permuted(ids: Array, seed: int, number: int) -> Array:
     """Return the row numbers of one epoch in random order, independent of the epochs before it."""
     return np.random.default_rng([seed, number]).permutation(ids)
+
+
+def permuted_soon(ids: Array, seed: int, number: int) -> Array:
+    """Return another random order, found several times as soon."""
+    return ids[random_permutation(len(ids), mixed(seed, number))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,10 +79,7 @@ def load(
     memory. Rows that take more than half of it stay in the order of the files, because a shuffle needs a copy of them.
     Epochs visit them in random order all the same, some neighbours at a time.
     """
-    room = available_bytes() if limit is None else limit
-    if limit is None and room < _LEAST_ROOM:
-        what = f"{format_size(room)} of memory are left, and to read and train takes {format_size(_LEAST_ROOM)} or more"
-        raise DataError(what, path=sources[0], remedy="Give this process more memory.")
+    room = checked_room(sources[0]) if limit is None else limit
     reading = reader.fit(sources, reading)
     fielded = reader.fielded or (reading.encoding is not None and reading.encoding.fields is not None)
     if fielded and reading.table is None:
@@ -117,9 +114,18 @@ def load(
             )
         pieces, shape = [rows], replace(shape, base=0)  # The base is subtracted already.
     return InMemoryDataset(
-        _joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=base, table=table,
+        joined(pieces, shape, shuffle), shuffled=shuffle, name=name, base=base, table=table,
         encoding=reading.encoding,
     )  # fmt: skip
+
+
+def checked_room(path: Path) -> int:
+    """Return the number of bytes of available memory; raise ``DataError`` if they do not suffice to read anything."""
+    room = available_bytes()
+    if room < _LEAST_ROOM:
+        what = f"{format_size(room)} of memory are left, and to read and train takes {format_size(_LEAST_ROOM)} or more"
+        raise DataError(what, path=path, remedy="Give this process more memory.")
+    return room
 
 
 def _without_second_copy(pieces: list[CSRRows], path: Path, room: int) -> GrowingRows:
@@ -144,8 +150,8 @@ def check_width(features: int, base: int, path: Path, room: int) -> None:
         )
 
 
-def _joined(pieces: list[CSRRows], shape: Schema, shuffle: bool) -> CSRRows:
-    """Lay out the rows of all pieces.
+def joined(pieces: list[CSRRows], shape: Schema, shuffle: bool) -> CSRRows:
+    """Lay out the rows of all pieces, in random order or in theirs.
 
     The function empties the list of pieces, so that the memory of each piece is freed once the piece is placed.
     """

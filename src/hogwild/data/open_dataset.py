@@ -11,21 +11,20 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from hogwild.data.dataset import Dataset
-from hogwild.data.format_detection import reader_for
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.loader import load
+from hogwild.data.opened_files import opened_files
 from hogwild.data.packing.format import META
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.packing.sharded_rows import is_packed
 from hogwild.data.reader import Reader, ReadOptions
-from hogwild.data.sources import FileSource, errors_named, local_files, local_folder
-from hogwild.data.streams import Stream, is_stream
+from hogwild.data.sources import FileSource, local_folder
 from hogwild.data.tables.partitions import parquet_files
 from hogwild.errors import DataError, ParameterError
 from hogwild.files import format_size, parse_size
 from hogwild.machine import resident_bytes
 
-_LEAST_ROOM = 120 * 2**20  # Bytes that compiling and training take besides the data.
+_LEAST_ROOM = 144 * 2**20  # Bytes that compiling and training take besides the data.
 
 
 def open(
@@ -87,7 +86,7 @@ def open(
     reading = reading or ReadOptions()
     if label is not None:
         reading = replace(reading, label=label)
-    paths = _paths(source)
+    paths = paths_of(source)
     if paths is None and not _is_dataset(source):
         return _from_arrays(source, labels, weights, reading)
     if labels is not None or weights is not None:
@@ -104,26 +103,8 @@ def open(
     elif folders:
         return _packed(folders[0], len(paths), reading, limit)
     room = None if limit is None else max(0, limit - resident_bytes())
-    if len(paths) == 1 and is_stream(paths[0]):
-        return _from_stream(paths[0], reading, readers, shuffle, room)
-    with local_files(paths) as files:
-        reader = single_reader(files, reading, readers)
-        if reading.label is not None and not reader.tabular:
-            raise ParameterError(
-                f"The label {reading.label!r} names a column of a table, and '{paths[0]}' is a {reader.name} file, "
-                "which says itself what its labels are: leave out the name."
-            )
-        return load(files, reader, reading, shuffle=shuffle, limit=room)
-
-
-def _from_stream(
-    source: FileSource, reading: ReadOptions, readers: Sequence[Reader] | None, shuffle: bool, room: int | None
-) -> InMemoryDataset:
-    """Read a stream through a pipe if its reader opens a file once, else from a temporary file."""
-    with Stream(source) as stream:
-        reader = reader_for(stream.path, reading.format, _all_readers() if readers is None else readers, stream.first)
-        with stream.piped() if reader.streams else stream.spooled() as path, errors_named({str(path): stream.name}):
-            return load([path], reader, reading, shuffle=shuffle, limit=room, name=stream.path.name)
+    with opened_files(paths, reading, readers) as opened:
+        return load(opened.paths, opened.reader, reading, shuffle=shuffle, limit=room, name=opened.name)
 
 
 def as_dataset(source: object, reading: ReadOptions | None = None) -> Dataset:
@@ -132,37 +113,11 @@ def as_dataset(source: object, reading: ReadOptions | None = None) -> Dataset:
     >>> as_dataset(([[0.0, 2.0], [1.0, 0.0]], [1, -1])).n_rows
     2
     """
-    given = source if isinstance(source, tuple) and _paths(source) is None else (source,)
+    given = source if isinstance(source, tuple) and paths_of(source) is None else (source,)
     return open(*given, reading=reading)
 
 
-def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence[Reader] | None = None) -> Reader:
-    """Return the reader of all these files; raise ``DataError`` unless they have one format."""
-    if not paths:
-        raise ParameterError("At least one file must be given.")
-    known = _all_readers() if readers is None else readers
-    chosen = [reader_for(_file(path), reading.format, known) for path in paths]
-    for path, reader in zip(paths, chosen, strict=True):
-        if reader is not chosen[0]:
-            what = f"this is a {reader.name} file, and '{paths[0]}' is a {chosen[0].name} file"
-            raise DataError(what, path=path, remedy="Give files of one format.")
-    return chosen[0]
-
-
-def _all_readers() -> Sequence[Reader]:
-    from hogwild.data.readers import READERS  # This import loads every format, so it happens only when a file is read.
-
-    return READERS
-
-
-def _file(path: Path) -> Path:
-    if path.is_dir():
-        what = "this is a packed folder already" if is_packed(path) else "this is a folder"
-        raise DataError(what, path=path, remedy="Name the files to read.")
-    return path
-
-
-def _paths(source: object) -> list[FileSource] | None:
+def paths_of(source: object) -> list[FileSource] | None:
     """Return the paths and addresses that a source consists of, or None for any other source."""
     if isinstance(source, (str, os.PathLike)):
         return [source]

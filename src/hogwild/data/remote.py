@@ -148,10 +148,36 @@ def remote_files(address: str) -> list[RemoteFile]:
     return [_found(system, each, without_secrets(system.unstrip_protocol(each))) for each in paths]
 
 
+def is_folder(address: str) -> bool:
+    """Return whether an address is that of a folder, as far as one can know.
+
+    Stores tell. A web server knows no folders: an address is one if it ends in a slash, or if its last part has no dot.
+    """
+    place, _ = split_address(address)
+    if address.partition("://")[0].lower() in _WEB:
+        path = urlsplit(address).path
+        return "*" not in path and (path.endswith("/") or "." not in path.rpartition("/")[2])
+    shown = without_secrets(address)
+    system, path = _file_system(place, shown)
+    return "*" not in path and _asked(lambda: bool(system.isdir(path)), shown)
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return an address without slashes at its end, and the query of an address on the web.
+
+    >>> split_address("https://example.org/packed/?key=1"), split_address("s3://bucket/packed/")
+    (('https://example.org/packed', '?key=1'), ('s3://bucket/packed', ''))
+    """
+    if address.partition("://")[0].lower() not in _WEB:
+        return address.rstrip("/"), ""
+    place, mark, query = address.partition("#")[0].partition("?")
+    return place.rstrip("/"), mark + query
+
+
 def _found(system: Any, path: str, shown: str) -> RemoteFile:
     info = _asked(lambda: system.info(path), shown)
     if info.get("type") == "directory":
-        raise DataError("this is a folder", path=shown, remedy="Name the files in it; packed folders are read locally.")
+        raise DataError("this is a folder", path=shown, remedy="Name the files in it.")
     size = info.get("size")
     version = "; ".join(f"{key}={info[key]}" for key in _VERSION_KEYS if info.get(key))
     return RemoteFile(system, path, shown, None if size is None else int(size), version)

@@ -45,5 +45,8 @@ def copy_array(to: Any, source: Any) -> None:
     >>> copy_array(to, np.arange(3.0)); to
     array([0., 1., 2.])
     """
+    if to.size <= ENTRIES:
+        np.copyto(to, source)
+        return
     width = to.size // max(1, len(to))
     in_slices(len(to), lambda part: np.copyto(to[part], source[part]), max(1, ENTRIES // max(1, width)))

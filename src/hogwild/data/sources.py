@@ -69,9 +69,11 @@ def errors_named(names: dict[str, str]) -> Iterator[None]:
 
 
 def local_folder(source: FileSource) -> Path | None:
-    """Return the path of a source that is a local folder, else None."""
+    """Return the path of a source that is a folder, else None; of a packed folder at an address, its local copy."""
     if is_remote(source):
-        return None
+        from hogwild.data.remote_folders import packed_folder
+
+        return packed_folder(str(source))
     path = local_path(source)
     return path if path.is_dir() else None
 
@@ -83,6 +85,8 @@ def local_path(source: FileSource) -> Path:
     '/data/a b.svm'
     """
     text = os.fspath(source)
+    if not text:
+        raise ParameterError("The path of the data is empty. Name a file or a folder.")
     return Path(unquote(urlsplit(text).path)) if text.startswith(("file://", "local://")) else Path(text)
 
 

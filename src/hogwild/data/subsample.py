@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows, concatenate
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Dataset, Epoch
 from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.shuffle import gather
@@ -28,9 +29,9 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
     pieces: list[CSRRows] = []
     data = data.here()
     epoch, wanted, number = data.epoch(seed, 0), min(rows, data.n_rows), 0
-    whole = epoch.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
-    if whole is not None:
-        pieces.append(gather(whole.rows, np.asarray(whole.order[:wanted], np.int64)))
+    found = _in_place(data, epoch, wanted)
+    if found is not None:
+        pieces.append(gather(*found))
         wanted = 0
     while wanted > 0 and number < len(epoch):
         chunk = epoch[number]
@@ -40,6 +41,46 @@ def subsample(data: Dataset, rows: int, seed: int = 0) -> InMemoryDataset:
         wanted, number = wanted - len(order), number + 1
     taken = replace(concatenate(pieces), features=data.n_features)
     return InMemoryDataset(taken, shuffled=True, name=data.name, base=data.base, table=data.table)
+
+
+def _in_place(data: Dataset, epoch: Epoch, wanted: int) -> tuple[CSRRows, Array] | None:
+    """Return rows in memory and the numbers of the first ones of an epoch; None where a copy per chunk is faster."""
+    whole = epoch.whole() if data.n_rows <= MANY_CHUNKS * wanted else None
+    return None if whole is None else (whole.rows, np.asarray(whole.order[:wanted], np.int64))
+
+
+def mean_squared_norm(data: Dataset, rows: int, seed: int = 0) -> float:
+    """Return the mean squared norm of the rows that :func:`subsample` copies, mostly without the copy.
+
+    That of binary rows in memory is known without a look at them.
+
+    >>> from hogwild.data.csr import NO_INDICES, NO_WEIGHTS
+    >>> table = CSRRows(np.arange(0, 30, 3), NO_INDICES, np.ones(27), np.zeros(9), NO_WEIGHTS, 3, "dense")
+    >>> mean_squared_norm(InMemoryDataset(table, shuffled=False), 4)
+    3.0
+    """
+    data = data.here()
+    if isinstance(data, InMemoryDataset) and data.layout == "binary":
+        return data.nonzeros / max(1, data.n_rows)
+    wanted = min(rows, data.n_rows)
+    found = _in_place(data, data.epoch(seed, 0), wanted)
+    if found is None:
+        copied = subsample(data, rows, seed).rows
+        found = copied, np.arange(len(copied))
+    (indptr, _, values, *_), order = found[0].arrays, found[1]
+    if found[0].layout == "binary":
+        return float((indptr[order + 1] - indptr[order]).sum()) / max(1, len(order))
+    return float(_sum_of_squares(indptr, values, order)) / max(1, len(order))
+
+
+@compiled
+def _sum_of_squares(indptr: Array, values: Array, rows: Array) -> Any:
+    """Return the sum of the squares of the entries of rows."""
+    total = 0.0
+    for at in range(rows.size):
+        for entry in range(np.uint64(indptr[rows[at]]), np.uint64(indptr[rows[at] + 1])):
+            total += np.float64(values[entry]) * np.float64(values[entry])
+    return total
 
 
 def narrowed(data: InMemoryDataset) -> InMemoryDataset:

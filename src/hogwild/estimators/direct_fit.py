@@ -120,7 +120,7 @@ def _in_parallel(
     weights = weights[found.numbers].reshape(-1, 1)
     return Learnt(
         weights, intercept, (weights.copy(), intercept.reshape(-1, 1)), fit.epochs, None,
-        frozenset(_warnings(fit.progress, parts, fit.targets)),
+        frozenset(_warnings(fit.progress, parts, fit.targets)), workers,
     )  # fmt: skip
 
 
@@ -134,15 +134,15 @@ def _outputs_apart(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learn
     for k, one in enumerate(outputs):
         one.constants[[loop.NEGATIVE_WEIGHT, loop.POSITIVE_WEIGHT]] = weights if count == 1 else (1.0, weights[k])
     verbose = bool(params["verbose"])
+    workers = 1 if verbose else min(task.threads, count)
     _side_by_side(
-        [partial(one.train, k, parts, held_out, verbose=verbose) for k, one in enumerate(outputs)],
-        1 if verbose else min(task.threads, count), outputs,
-    )  # fmt: skip
+        [partial(one.train, k, parts, held_out, verbose=verbose) for k, one in enumerate(outputs)], workers, outputs
+    )
     found = [one.mean() for one in outputs]
     return Learnt(
         np.array([w for w, _ in found]).T, np.concatenate([b for _, b in found]),
         _last_state(outputs) if params["average"] else None, max(one.epochs for one in outputs), None,
-        frozenset().union(*(_warnings(one.progress, parts, one.targets) for one in outputs)),
+        frozenset().union(*(_warnings(one.progress, parts, one.targets) for one in outputs)), workers,
     )  # fmt: skip
 
 
@@ -169,15 +169,15 @@ def _classes_together(task: Task, parts: Parts, params: Mapping[str, Any]) -> Le
     parted = -(-count // loop.CLASSES_AT_A_TIME)
     groups = [slice(count * k // parted, count * (k + 1) // parted) for k in range(parted)]
     each = [replace(together, order=together.order.copy(), constants=together.constants.copy()) for _ in groups]
-    epochs = parts.budget.epochs or 1
+    epochs, workers = parts.budget.epochs or 1, min(task.threads, parted)
     _side_by_side(
         [partial(one.train, start, progress, epochs, group, coef) for one, group in zip(each, groups, strict=True)],
-        min(task.threads, parted), each,
+        workers, each,
     )  # fmt: skip
     targets = targets_of(rows.labels, classes, 0)
     return Learnt(
         coef.T, progress[:, loop.INTERCEPT].astype(dtype), None, int(progress[:, loop.EPOCHS].max()), None,
-        frozenset().union(*(_warnings(one, parts, targets) for one in progress)),
+        frozenset().union(*(_warnings(one, parts, targets) for one in progress)), workers,
     )  # fmt: skip
 
 

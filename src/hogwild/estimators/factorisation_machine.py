@@ -23,6 +23,7 @@ from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError
 from hogwild.estimators.device import DEVICES, device_of, runtime_of
+from hogwild.estimators.fit import workers_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
     RandomState,
@@ -191,7 +192,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         )  # fmt: skip
         if run.stop_reason == "interrupted":
             raise KeyboardInterrupt
-        self.model_, self.n_iter_ = run.model, run.history[-1]["epoch"]
+        self.model_, self.n_iter_, self.n_workers_ = run.model, run.history[-1]["epoch"], workers_of(run)
         return self
 
     def _problem(self, data: Dataset, labels: LabelEncoding, seed: int) -> FactorisationProblem:
@@ -245,7 +246,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def _scores(self, X: Rows) -> Array:
         check_is_fitted(self, "model_")
         if is_source(X):
-            return self.model_.decide(X if isinstance(X, Dataset) else self.model_.open(X))
+            return self.model_.decide(cast(Any, X))
         if hasattr(X, "columns") and self.model_.reading.get("encoding") is not None:
             return self.model_.decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
         with told_of_text(X):

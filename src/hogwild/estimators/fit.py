@@ -65,6 +65,7 @@ class Learnt:
     epochs: int
     step: float | None  # step size chosen by trials; None if the step size was given
     convergence_warnings: frozenset[str]
+    workers: int  # Number of workers, on the same weights or on classes side by side.
 
 
 def state_of(coef: Array, intercept: Array) -> State:
@@ -152,8 +153,14 @@ def _outcome(run: Run, parts: Parts) -> Learnt:
     state = parts.rule.last(run.state) if isinstance(parts.rule, Sequential) else run.state
     return Learnt(
         run.model.weights, run.model.intercept, (state[0], state[1]), run.history[-1]["epoch"],
-        chosen[0] if chosen else None, _convergence_warnings(run, parts),
+        chosen[0] if chosen else None, _convergence_warnings(run, parts), workers_of(run),
     )  # fmt: skip
+
+
+def workers_of(run: Run) -> int:
+    """Return the number of workers that made updates."""
+    used = [int(record["workers_used"]) for record in run.history if record.get("workers_used")]
+    return max(used, default=int(run.config["workers"]))
 
 
 def _convergence_warnings(run: Run, parts: Parts) -> frozenset[str]:
@@ -199,7 +206,7 @@ def _one_by_one(task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
     return Learnt(
         np.hstack([one.weights for one in found]), np.concatenate([one.intercept for one in found]),
         (states[0], states[1]), max(one.epochs for one in found), None,
-        frozenset().union(*(one.convergence_warnings for one in found)),
+        frozenset().union(*(one.convergence_warnings for one in found)), max(one.workers for one in found),
     )  # fmt: skip
 
 

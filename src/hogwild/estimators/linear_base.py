@@ -203,7 +203,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             warnings.warn(message, ConvergenceWarning, stacklevel=5)
         self._step = learnt.step or step
         self.t_ = 1.0 + task.earlier + learnt.epochs * rows
-        self.n_iter_ = learnt.epochs
+        self.n_iter_, self.n_workers_ = learnt.epochs, learnt.workers
         # The state is kept where the weights alone do not suffice to continue: a rule has memory, or iterates are
         # averaged.
         state = learnt.state
@@ -254,8 +254,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self)
         intercept = self.intercept_ if hasattr(self, "intercept_") else -self.offset_
         if is_source(X):
-            model = self._model(intercept)
-            return model.decide(X if isinstance(X, Dataset) else model.open(X))
+            return self._model(intercept).decide(cast(Any, X))
         if hasattr(X, "columns") and getattr(self, "_reading", {}).get("encoding") is not None:
             return self._model(intercept).decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
         if hasattr(X, "tocsr"):
@@ -299,7 +298,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         ``variable``. A one-class SVM has the outputs ``label`` and ``scores``. The export needs the extra ``onnx``.
 
         With ``inputs="sparse"``, a row is given by ``columns`` and ``values``, each of shape [N, M]; shorter rows are
-        filled up with values of 0.
+        filled up with values of 0. With ``inputs="table"``, for a model of a table, there is one input [N, 1] for each
+        of its columns: double for numbers, with NaN for missing ones, and string for categories.
         """
         return to_onnx(self, path, inputs=inputs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogwild import onnx_graph
 from hogwild.data.csr import Array
+from hogwild.errors import ParameterError
 from hogwild.estimators.sklearn_parameters import loss_of
 from hogwild.onnx_graph import Inputs
 
@@ -31,6 +33,8 @@ def to_onnx(
     ['variable']
     """
     check_is_fitted(model)
+    if inputs == "table":
+        return _of_table(model, path)
     coef, intercept = _parameters(model)
     loss, classes = loss_of(model._all_params()), model.classes_ if is_classifier(model) else None
     program, outputs = onnx_graph.outputs_of(classes, loss.link, loss.name)
@@ -46,6 +50,15 @@ def to_onnx(
         onnx_graph.rows_of(inputs, coef.shape[1]), f"{scores} {program}", outputs, arrays, dtype=coef.dtype,
         classes=classes, path=path,
     )  # fmt: skip
+
+
+def _of_table(model: LinearEstimator, path: str | os.PathLike[str] | None) -> ModelProto:
+    if is_outlier_detector(model):
+        raise ParameterError("inputs='table' is for classifiers and regressors. Use inputs='sparse' or 'dense'.")
+    found = model._model(model.intercept_)
+    if is_classifier(model) and model.classes_.dtype.kind != "U":
+        found = replace(found, classes=tuple(model.classes_.tolist()))
+    return found.to_onnx(path, inputs="table")
 
 
 def _parameters(model: LinearEstimator) -> tuple[Array, Array]:

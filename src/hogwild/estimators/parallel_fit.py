@@ -18,6 +18,7 @@ from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels import linear_parallel as workers
 from hogwild.kernels.linear_build import largest_eigenvalues, train_part
 from hogwild.losses import Loss
+from hogwild.machine import spread_over_cores
 from hogwild.problems.feature_tiers import tiers_of
 
 # Replicas of 2^16 weights fit the second-level cache; up to EVERYTHING features, all have replicas.
@@ -113,6 +114,7 @@ class ParallelFit:
         arguments = self._arguments(fit, shared, epochs * shared.blocks.shape[1])
 
         def part(worker: int) -> None:
+            spread_over_cores(worker)
             try:
                 self.kernel(*arguments, worker)
             except BaseException:

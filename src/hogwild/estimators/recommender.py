@@ -18,6 +18,7 @@ from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings, open_ratings
 from hogwild.errors import ParameterError
 from hogwild.estimators.device import device_of, runtime_of
+from hogwild.estimators.fit import workers_of
 from hogwild.estimators.inputs import RandomState
 from hogwild.keywords import advised
 from hogwild.losses import our_name
@@ -255,6 +256,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
         self, run: Run, problem: MatrixCompletion, ratings: Ratings, before: dict[int, Array] | None = None
     ) -> None:
         self.model_, self.n_iter_, self._state = run.model, int(run.history[-1]["epoch"]), run.state
+        self.n_workers_ = workers_of(run)
         self._bounds = problem.bounds
         self._met = dict(before or {})
         users, items, _ = ratings.columns

@@ -82,12 +82,12 @@ def decide(
     # This branch is never taken, but tells the compiler that the factors lie side by side.
     if factors.shape[1] != 1:
         return
-    sums = np.empty((2, rank), np.float32)
+    # The sum over pairs is a difference: in single precision the score of a row would depend on the order of its sums.
+    sums = np.empty((2, rank), np.float64)
     for at in range(order.size):
         start, end = span(indptr, order[at])
         scale = length(values, start, end)
-        z = score(state, factors, fields, indices, values, start, end, scale, sums)
-        scores[at, 0] = np.float32(intercept[0]) + z
+        scores[at, 0] = intercept[0] + score(state, factors, fields, indices, values, start, end, scale, sums)
 
 
 def as_it_is(values: Any, start: Any, end: Any) -> Any:

@@ -30,23 +30,23 @@ def ranks(sums: Any) -> Any:
 def score(
     state: Any, factors: Any, fields: Any, indices: Any, values: Any, start: Any, end: Any, scale: Any, sums: Any
 ) -> Any:
-    """Return the weighted sum of the features and of their products.
+    """Return the weighted sum of the features and of their products, in the precision of ``sums``.
 
     Write the sum of the rows of factors to ``sums[0]``.
     """
-    rank = ranks(sums)
+    rank, zero = ranks(sums), sums.dtype.type(0)
     for f in range(rank):
-        sums[0, f] = sums[1, f] = np.float32(0)
-    z = np.float32(0)
+        sums[0, f] = sums[1, f] = zero
+    z = zero
     for j in range(start, end):
-        u, x = np.uint64(column(indices, j, start)), value(values, j) * scale
+        u, x = np.uint64(column(indices, j, start)), sums.dtype.type(value(values, j) * scale)
         z += state[u, 0] * x
         row = u * rank
         for f in range(rank):
             part = factors[row + f, 0] * x
             sums[0, f] += part
             sums[1, f] += part * part
-    pairs = np.float32(0)
+    pairs = zero
     for f in range(rank):
         pairs += sums[0, f] * sums[0, f] - sums[1, f]
     return z + HALF * pairs

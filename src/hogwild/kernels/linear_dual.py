@@ -85,10 +85,19 @@ def ascend_row(
 
 def squared_norm(values: Any, start: Any, stop: Any) -> Any:
     """Return the squared norm of a row."""
-    total = np.float32(0)
-    for j in range(start, stop):
-        total += value(values, j) * value(values, j)
-    return total
+    # Four sums, because each addition waits for the one before it.
+    s0 = s1 = s2 = s3 = np.float32(0)
+    j, one, two, three, four = np.uint64(start), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    while j + four <= stop:
+        s0 += value(values, j) * value(values, j)
+        s1 += value(values, j + one) * value(values, j + one)
+        s2 += value(values, j + two) * value(values, j + two)
+        s3 += value(values, j + three) * value(values, j + three)
+        j += four
+    while j < stop:
+        s0 += value(values, j) * value(values, j)
+        j += one
+    return (s0 + s1) + (s2 + s3)
 
 
 def ascend_with_replica(

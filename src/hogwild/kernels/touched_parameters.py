@@ -14,45 +14,53 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import compiled
-from hogwild.kernels.atomics import prefetch_to_write
+from hogwild.kernels.atomics import prefetch, prefetch_to_write
 
 SAMPLED = 256  # features of a tier whose steps are looked at
 AHEAD = 16  # places between a parameter that is changed and the one that is fetched meanwhile
 
 
 @compiled
-def _weigh_row(table: Any, base: Any, row: Any, share: Any, at: Any, count: Any, change: Any, before: Any) -> None:
-    """Weigh the changes of one row of a table, and note them and the values before."""
+def copy_rows(weights: Any, features: Any, outputs: Any, values: Any) -> None:
+    """Copy the parameters of features, one row after the other."""
+    for i in range(features.size):
+        if i + AHEAD < features.size:
+            prefetch(weights, np.int64(features[i + AHEAD]) * outputs)
+        for k in range(outputs):
+            u, at = np.int64(features[i]) * outputs + k, i * outputs + k
+            for column in range(weights.shape[1]):
+                values[at, column] = weights[u, column]
+
+
+@compiled
+def _weigh_row(table: Any, row: Any, before: Any, share: Any, at: Any, place: Any, count: Any, change: Any) -> None:
+    """Weigh the changes of one row of a table, and note them."""
     for column in range(table.shape[1]):
-        old = base[row, column]
-        before[column * count + at] = old
+        old = before[at, column]
         moved = share * (table[row, column] - old)
-        change[column * count + at] = moved
-        table[row, column] = base[row, column] = old + moved
+        change[column * count + place] = moved
+        table[row, column] = old + moved
 
 
 @compiled
 def weigh_changes(
-    weights: Any, beside: Any, base: Any, base_beside: Any, features: Any, outputs: Any, shares: Any, tier_of: Any,
-    tier_shares: Any, change: Any, before: Any,
+    weights: Any, beside: Any, features: Any, outputs: Any, before: Any, before_beside: Any, shares: Any, tier_of: Any,
+    tier_shares: Any, change: Any,
 ) -> None:  # fmt: skip
-    """Weigh the changes of parameters since ``base``, and make parameters and ``base`` the weighed ones.
+    """Weigh the changes of parameters since those ``before``, and make the parameters the weighed ones.
 
     The weight of a change is the larger of that of the parameter and of that of its feature's tier.
     """
     many, count = weights.shape[0], features.size * outputs + outputs
     for i in range(features.size):
         if i + AHEAD < features.size:
-            coming = np.int64(features[i + AHEAD]) * outputs
-            prefetch_to_write(weights, coming, 0)
-            prefetch_to_write(base, coming, 0)
+            prefetch_to_write(weights, np.int64(features[i + AHEAD]) * outputs, 0)
         for k in range(outputs):
             u, at = np.int64(features[i]) * outputs + k, i * outputs + k
             share = max(shares[u], tier_shares[tier_of[features[i]]])
-            _weigh_row(weights, base, u, share, at, count, change, before)
+            _weigh_row(weights, u, before, share, at, at, count, change)
     for k in range(outputs):
-        at = features.size * outputs + k
-        _weigh_row(beside, base_beside, k, shares[many + k], at, count, change, before)
+        _weigh_row(beside, k, before_beside, shares[many + k], k, features.size * outputs + k, count, change)
 
 
 @compiled
@@ -80,15 +88,12 @@ def scatter(whole: Any, features: Any, outputs: Any, width: Any, size: Any, chan
 
 
 @compiled
-def put_back(weights: Any, beside: Any, features: Any, outputs: Any, values: Any) -> None:
-    """Write values of touched parameters."""
-    width, count = weights.shape[1], features.size * outputs + outputs
-    for column in range(width):
-        for i in range(features.size):
-            for k in range(outputs):
-                weights[np.int64(features[i]) * outputs + k, column] = values[column * count + i * outputs + k]
+def put_back(weights: Any, features: Any, outputs: Any, values: Any) -> None:
+    """Write the parameters of features, one row after the other."""
+    for i in range(features.size):
         for k in range(outputs):
-            beside[k, column] = values[column * count + features.size * outputs + k]
+            for column in range(weights.shape[1]):
+                weights[np.int64(features[i]) * outputs + k, column] = values[i * outputs + k, column]
 
 
 @compiled
@@ -106,73 +111,53 @@ def _are_alike(indices: Any, width: Any, size: Any) -> Any:
 
 
 @compiled
-def _add_rows(weights: Any, base: Any, indices: Any, count: Any, values: Any, times: Any, both: Any) -> Any:
+def _add_rows(weights: Any, indices: Any, count: Any, values: Any, times: Any) -> Any:
     """Add values at the same places of all columns to the rows of a table, and return the number of places."""
     rows = count
     while rows and indices[rows - 1] >= weights.shape[0]:
         rows -= 1
     for i in range(rows):
         if i + AHEAD < rows:
-            coming = np.int64(indices[i + AHEAD])
-            prefetch_to_write(weights, coming, 0)
-            if both:
-                prefetch_to_write(base, coming, 0)
+            prefetch_to_write(weights, np.int64(indices[i + AHEAD]), 0)
         u = np.int64(indices[i])
         for column in range(weights.shape[1]):
-            moved = times * values[column * count + i]
-            weights[u, column] += moved
-            if both:
-                base[u, column] += moved
+            weights[u, column] += times * values[column * count + i]
     return rows
 
 
 @compiled
-def add_sparse(
-    weights: Any, beside: Any, base: Any, base_beside: Any, indices: Any, values: Any, times: Any, both: Any
-) -> None:
-    """Add values at places in the order of ``pack_state`` to the parameters, and to ``base`` as well.
+def add_sparse(weights: Any, beside: Any, indices: Any, values: Any, times: Any) -> None:
+    """Add values at places in the order of ``pack_state`` to the parameters.
 
     Usually all columns have the same places. Then each row of the tables is read once.
     """
     many, size, i = weights.shape[0], weights.shape[0] + beside.shape[0], 0
     if _are_alike(indices, weights.shape[1], size):
         count = indices.size // weights.shape[1]
-        for at in range(_add_rows(weights, base, indices, count, values, times, both), count):
+        for at in range(_add_rows(weights, indices, count, values, times), count):
             k = np.int64(indices[at]) - many
             for column in range(weights.shape[1]):
                 beside[k, column] += times * values[column * count + at]
-                if both:
-                    base_beside[k, column] += times * values[column * count + at]
         return
     for column in range(weights.shape[1]):
         first = column * size
         while i < indices.size and indices[i] < first + many:
-            u = np.int64(indices[i]) - first
-            weights[u, column] += times * values[i]
-            if both:
-                base[u, column] += times * values[i]
+            weights[np.int64(indices[i]) - first, column] += times * values[i]
             i += 1
         while i < indices.size and indices[i] < first + size:
-            k = np.int64(indices[i]) - first - many
-            beside[k, column] += times * values[i]
-            if both:
-                base_beside[k, column] += times * values[i]
+            beside[np.int64(indices[i]) - first - many, column] += times * values[i]
             i += 1
 
 
 @compiled
-def add_whole(weights: Any, beside: Any, base: Any, base_beside: Any, values: Any, times: Any, both: Any) -> None:
-    """Add a whole vector in the order of ``pack_state`` to the parameters, and to ``base`` as well."""
+def add_whole(weights: Any, beside: Any, values: Any, times: Any) -> None:
+    """Add a whole vector in the order of ``pack_state`` to the parameters."""
     many, size = weights.shape[0], weights.shape[0] + beside.shape[0]
     for column in range(weights.shape[1]):
         for u in range(many):
             weights[u, column] += times * values[column * size + u]
-            if both:
-                base[u, column] += times * values[column * size + u]
         for k in range(beside.shape[0]):
             beside[k, column] += times * values[column * size + many + k]
-            if both:
-                base_beside[k, column] += times * values[column * size + many + k]
 
 
 def mean_steps(weights: Any, features: Any, bounds: Any, rate: Any, constants: Any, found: Any) -> None:

@@ -101,7 +101,7 @@ def section_of_log(path: Path) -> Section:
 def _events(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: this is no log of a run: {error}.") from error
 
 

@@ -294,7 +294,7 @@ def recorded(path: Path, head: Mapping[str, Any] | None = None) -> list[dict[str
     whole = [line for line in lines if line.endswith("\n")]
     try:
         found = [json.loads(line) for line in whole]
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no text, or JSON that is nested without an end
         raise DataError(
             f"{path}: this is no record of an experiment: {error}. Remove it, or choose another."
         ) from error
@@ -326,7 +326,7 @@ def head_of(path: Path) -> dict[str, Any]:
     with path.open() as file:
         try:
             head = json.loads(file.readline())
-        except ValueError as error:  # no JSON, or no text
+        except (ValueError, RecursionError) as error:  # no JSON, or no text
             raise DataError(f"{path}: this is no record of an experiment: {error}.") from error
     return head if isinstance(head, dict) else {}
 

@@ -86,7 +86,7 @@ class Trace:
             nodes = {name: _node_trace(entry) for name, entry in whole["participants"].items()}
             interval = whole.get("interval")
             return cls(nodes, None if interval is None else int(interval))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise DataError("this is no trace of a run", path=path, remedy="Trace.save writes them.") from error
 
     def summary(self) -> dict[str, Any]:

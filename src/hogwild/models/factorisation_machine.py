@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,11 @@ class FactorisationModel:
         reading = read_options(self.reading, self.n_features, options, self._vocabulary())
         return open_data(path, reading=reading, shuffle=False)
 
+    def _blocks(self, path: str | Path | Sequence[str | Path], **options: object) -> Iterator[Dataset]:
+        from hogwild.data.row_blocks import row_blocks
+
+        return row_blocks(path, read_options(self.reading, self.n_features, options, self._vocabulary()))
+
     def _vocabulary(self) -> FieldVocabulary | None:
         from hogwild.data.field_vocabulary import FieldVocabulary
 
@@ -134,8 +139,8 @@ class FactorisationModel:
             entries = table.reshape(-1, table.shape[2]).take(pairs_of(len(values)), 0, mode="clip")
             return float(np.vdot(entries[0], entries[1]))
         # The sum is half of the difference between the sum of all products and those of a feature with itself.
-        parts, x = factors[:, 0], values.astype(np.float32)
-        total, parts = x.dot(parts), (parts * x.reshape(-1, 1)).reshape(-1)
+        parts = factors[:, 0] * values.reshape(-1, 1)
+        total, parts = parts.sum(0), parts.reshape(-1)
         return 0.5 * float(total.dot(total) - parts.dot(parts))
 
     def _scores_of_rows(self, data: Rows) -> NDArray[np.float64]:
@@ -143,10 +148,12 @@ class FactorisationModel:
         from hogwild.data.open_dataset import open as open_data
         from hogwild.kernels import factorisation_machine_build
         from hogwild.models.chunk_scores import scores_of_chunks
+        from hogwild.models.row_answers import is_file, scores_of_blocks, warn_if_shuffled
 
-        if isinstance(data, (str, Path)):
-            data = self.open(data)
-        elif not isinstance(data, Dataset):
+        if is_file(data):
+            warn_if_shuffled(data)
+            return scores_of_blocks(self._blocks(cast(Any, data)), self._scores_of_rows)
+        if not isinstance(data, Dataset):
             data = open_data(data, reading=read_options(self.reading, self.n_features, {}, self._vocabulary()))
         if data.n_features > self.n_features:
             raise ParameterError(
@@ -181,15 +188,24 @@ class FactorisationModel:
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: object) -> Predictions:
         """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
-        data = self.open(path, **reading)
-        scores = self.decide(data)
-        predicted = predictions.from_scores(scores, self.classes, self.link)
-        found, more = predictions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
-        if proba:
-            return Predictions(
-                predictions.probabilities(scores, self.classes, self.link, self.loss), "probabilities", found, more
-            )
-        return Predictions(predicted, scores=found, more=more)
+        from hogwild.models.row_answers import warn_if_shuffled
+
+        warn_if_shuffled(path)
+        return predictions.joined(self.answers(path, proba=proba, **reading))
+
+    def answers(self, path: str | Path, *, proba: bool = False, **reading: object) -> Iterator[Predictions]:
+        """Yield what :meth:`answer` returns block by block, in memory that does not grow with the file."""
+        from hogwild.models.row_answers import row_answers
+
+        def answer(block: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
+            scores = self.decide(block)
+            predicted = predictions.from_scores(scores, self.classes, self.link)
+            if not proba:
+                return predicted, predicted
+            return predictions.probabilities(scores, self.classes, self.link, self.loss), predicted
+
+        name = "probabilities" if proba else "predictions"
+        return row_answers(self._blocks(path, **reading), answer, name, self.classes)
 
     def to_onnx(
         self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "dense",
@@ -201,10 +217,11 @@ class FactorisationModel:
         ----------
         path : str or Path, optional
             File that is written.
-        inputs : {"dense", "sparse"}, default "dense"
-            Form of the rows: a float32 matrix ``X`` [N, features], or ``columns`` (int64) and ``values`` (float32),
-            both [N, M], where shorter rows are filled up with values of 0. A field-aware model needs memory for M x M
-            pairs.
+        inputs : {"dense", "sparse", "table"}, default "dense"
+            Form of the rows: a float32 matrix ``X`` [N, features]; or ``columns`` (int64) and ``values`` (float32),
+            both [N, M], where shorter rows are filled up with values of 0; or, for a model of a table, one input [N, 1]
+            for each of its columns: double for numbers, with NaN for missing ones, and string for categories. With the
+            last two a field-aware model needs memory for M x M pairs.
         classes : array, optional
             Labels of the output. None is those of the model.
 

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import onnx_graph
+from hogwild.data.field_vocabulary import FieldVocabulary
+from hogwild.models.read_options import encoding_of
+from hogwild.models.table_onnx import labels_of_table, table_graph
 from hogwild.onnx_graph import Inputs
 
 if TYPE_CHECKING:
@@ -74,7 +77,13 @@ def to_onnx(
     model: FactorisationModel, path: str | os.PathLike[str] | None, inputs: Inputs, classes: NDArray[Any] | None
 ) -> ModelProto:
     """Return the graph of a factorisation machine whose labels are ``classes``, None for numbers."""
-    rows = onnx_graph.rows_of(inputs, model.n_features)
+    table = None
+    if inputs == "table":
+        encoding = encoding_of(model.reading)
+        table = table_graph(encoding, None if model.keys is None else FieldVocabulary(model.keys))
+        assert encoding is not None
+        classes, inputs = labels_of_table(encoding, classes), "sparse"
+    rows = onnx_graph.rows_of(inputs, model.n_features) if table is None else table.declared
     x = "X" if inputs == "dense" else "values"
     scale = SCALED.format(x=x) if model.normalise else f"x = Identity({x})"
     arrays: Arrays = {"weights": model.weights.reshape(-1, 1), "intercept": model.intercept}
@@ -91,7 +100,12 @@ def to_onnx(
         arrays |= more
     end, outputs = onnx_graph.outputs_of(classes, model.link, model.loss)
     program = f"{scale} {LINEAR[inputs]} {pairs} {end}"
-    return onnx_graph.build(rows, program, outputs, arrays, classes=classes, path=path)
+    if table is None:
+        return onnx_graph.build(rows, program, outputs, arrays, classes=classes, path=path)
+    return onnx_graph.build(
+        rows, f"{table.program} {program}", outputs, {**arrays, **table.arrays}, classes=classes,
+        look_ups=table.look_ups, names=table.names, path=path,
+    )  # fmt: skip
 
 
 def _by_fields(model: FactorisationModel, fields: NDArray[Any]) -> tuple[str, Arrays]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,10 @@ class GraphCutModel:
         if proba:
             return Predictions(self.shares[numbers], "shares")
         return Predictions(self.parts[numbers], "parts", more={"cut": self.cut})
+
+    def answers(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Iterator[Predictions]:
+        """Yield what :meth:`answer` returns, in one block."""
+        yield self.answer(path, proba=proba, **reading)
 
     def _numbers(self, nodes: list[str], path: Path | None = None) -> NDArray[np.int64]:
         places = None if self.names is None else {name: number for number, name in enumerate(self.names)}

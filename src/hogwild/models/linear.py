@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,11 @@ class LinearModel:
         reading = read_options(self.reading, self.n_features, options)
         return open_data(path, reading=reading, shuffle=False)
 
+    def _blocks(self, path: str | Path | Sequence[str | Path], **options: object) -> Iterator[Dataset]:
+        from hogwild.data.row_blocks import row_blocks
+
+        return row_blocks(path, read_options(self.reading, self.n_features, options))
+
     def decide(self, data: Rows) -> NDArray[np.float64]:
         """Return the scores of a data set or a matrix, with one line per row and one column per output.
 
@@ -85,10 +90,12 @@ class LinearModel:
         from hogwild.data.open_dataset import open as open_data
         from hogwild.kernels import linear_build
         from hogwild.models.chunk_scores import scores_of_chunks
+        from hogwild.models.row_answers import is_file, scores_of_blocks, warn_if_shuffled
 
-        if isinstance(data, (str, Path)):
-            data = self.open(data)
-        elif not isinstance(data, Dataset):
+        if is_file(data):
+            warn_if_shuffled(data)
+            return scores_of_blocks(self._blocks(cast(Any, data)), self._scores_of_rows)
+        if not isinstance(data, Dataset):
             data = open_data(data, reading=read_options(self.reading, self.n_features, {}))
         if data.all_features > self.n_features:
             raise ParameterError(f"The data has {data.all_features:,} features, the model {self.n_features:,}.")
@@ -120,13 +127,22 @@ class LinearModel:
 
     def answer(self, path: str | Path, *, proba: bool = False, **reading: object) -> Predictions:
         """Return predictions or probabilities for every row of a file, and their quality if the file has labels."""
-        data = self.open(path, **reading)
-        scores = self.decide(data)
-        predicted = self.predictions_of(scores)
-        found, more = predictions.score(predicted, data.labels(), self.classes), {"classes": self.classes}
-        if proba:
-            return Predictions(self.probabilities_of(scores), "probabilities", found, more)
-        return Predictions(predicted, scores=found, more=more)
+        from hogwild.models.row_answers import warn_if_shuffled
+
+        warn_if_shuffled(path)
+        return predictions.joined(self.answers(path, proba=proba, **reading))
+
+    def answers(self, path: str | Path, *, proba: bool = False, **reading: object) -> Iterator[Predictions]:
+        """Yield what :meth:`answer` returns block by block, in memory that does not grow with the file."""
+        from hogwild.models.row_answers import row_answers
+
+        def answer(block: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
+            scores = self.decide(block)
+            predicted = self.predictions_of(scores)
+            return self.probabilities_of(scores) if proba else predicted, predicted
+
+        name = "probabilities" if proba else "predictions"
+        return row_answers(self._blocks(path, **reading), answer, name, self.classes)
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "dense") -> ModelProto:
         """Return the model as an ONNX graph, and write it to ``path`` if a path is given.
@@ -135,9 +151,10 @@ class LinearModel:
         ----------
         path : str or Path, optional
             File that is written.
-        inputs : {"dense", "sparse"}, default "dense"
-            Form of the rows: a float32 matrix ``X`` [N, features], or ``columns`` (int64) and ``values`` (float32),
-            both [N, M], where shorter rows are filled up with values of 0.
+        inputs : {"dense", "sparse", "table"}, default "dense"
+            Form of the rows: a float32 matrix ``X`` [N, features]; or ``columns`` (int64) and ``values`` (float32),
+            both [N, M], where shorter rows are filled up with values of 0; or, for a model of a table, one input [N, 1]
+            for each of its columns: double for numbers, with NaN for missing ones, and string for categories.
 
         Returns
         -------
@@ -150,9 +167,23 @@ class LinearModel:
         weights = self.weights if self.columns is None else self.columns.expand(self.weights)
         classes = None if self.classes is None else np.asarray(self.classes)
         end, outputs = onnx_graph.outputs_of(classes, self.link, self.loss)
+        arrays = {"weights": np.ascontiguousarray(weights, np.float32), "intercept": np.asarray(self.intercept)}
+        if inputs == "table":
+            from hogwild.models.read_options import encoding_of
+            from hogwild.models.table_onnx import labels_of_table, table_graph
+
+            encoding = encoding_of(self.reading)
+            table = table_graph(encoding)
+            assert encoding is not None
+            classes = labels_of_table(encoding, classes)
+            end, outputs = onnx_graph.outputs_of(classes, self.link, self.loss)
+            scores = onnx_graph.SUM_OF_LINES["sparse"].format(sum="sum", table="weights")
+            return onnx_graph.build(
+                table.declared, f"{table.program} {scores} raw = Add(sum, intercept) {end}", outputs,
+                {**arrays, **table.arrays}, classes=classes, look_ups=table.look_ups, names=table.names, path=path,
+            )  # fmt: skip
         rows = onnx_graph.rows_of(inputs, self.n_features)
         scores = onnx_graph.SUM_OF_LINES[inputs].format(sum="sum", table="weights")
-        arrays = {"weights": np.ascontiguousarray(weights, np.float32), "intercept": np.asarray(self.intercept)}
         return onnx_graph.build(
             rows, f"{scores} raw = Add(sum, intercept) {end}", outputs, arrays, classes=classes, path=path
         )

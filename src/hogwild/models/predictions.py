@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,12 +24,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """Predictions for the rows of a file in their order, and their quality if the file has labels."""
+    """Predictions for rows of a file in their order, and their quality if the file has labels.
+
+    In a block of the rows, the quality and further entries are those of all rows up to its last one.
+    """
 
     values: NDArray[Any]  # One number or one line per row.
     name: str = "predictions"  # Name of the predictions in a record.
     scores: Mapping[str, float] = field(default_factory=dict)  # Quality of the predictions, such as {"accuracy": 0.9}.
     more: Mapping[str, Any] = field(default_factory=dict)  # Further entries of a record.
+
+
+def joined(blocks: Iterable[Predictions]) -> Predictions:
+    """Return the predictions of all blocks of a file.
+
+    >>> joined([Predictions(np.zeros(1)), Predictions(np.ones(2), scores={"r2": 0.5})])
+    Predictions(values=array([0., 1., 1.]), name='predictions', scores={'r2': 0.5}, more={})
+    """
+    found = list(blocks)
+    return replace(found[-1], values=np.concatenate([block.values for block in found]))
 
 
 Classes = Sequence[float] | None  # Class labels; None if predictions are numbers.
@@ -78,14 +91,48 @@ def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss
     return np.where(total > 0, p / np.where(total > 0, total, 1), 1 / p.shape[1])
 
 
-def score(predicted: NDArray[np.float64], labels: NDArray[np.float64], classes: Classes) -> dict[str, float]:
-    """Return the accuracy or R^2 of predictions, or nothing if all labels are equal.
+@dataclass(slots=True, eq=False)
+class Quality:
+    """Accuracy or R^2 of predictions that come block by block; nothing if all labels are equal.
 
-    >>> score(np.array([1.0, 2.0]), np.array([1.0, 1.0]), (1.0, 2.0)), score(np.ones(2), np.arange(2.0), (0, 1))
-    ({}, {'accuracy': 0.5})
+    >>> quality = Quality((1.0, 2.0))
+    >>> quality.add(np.array([1.0, 1.0]), np.array([1.0, 1.0])), quality.scores()
+    (None, {})
+    >>> quality.add(np.array([1.0]), np.array([2.0])), quality.scores()["accuracy"].__round__(3)
+    (None, 0.667)
     """
-    if len(labels) == 0 or (labels == labels[0]).all():
-        return {}
-    if classes is not None:
-        return {"accuracy": float(np.mean(predicted == labels))} if np.isin(labels, classes).all() else {}
-    return {"r2": float(1 - np.mean((predicted - labels) ** 2) / np.var(labels))}
+
+    classes: Classes  # Class labels; None if predictions are numbers.
+    rows: int = 0
+    _first: float = 0.0  # Label of the first row.
+    _differ: bool = False  # Whether some label differs from the first one.
+    _known: bool = True  # Whether every label is a class.
+    _right: int = 0
+    _mean: float = 0.0
+    _deviations: float = 0.0  # Sum of the squares of the differences between labels and their mean.
+    _errors: float = 0.0  # Sum of the squares of the errors.
+
+    def add(self, predicted: NDArray[Any], labels: NDArray[np.float64]) -> None:
+        """Take the predictions of further rows, and their labels, into account."""
+        if len(labels) == 0:
+            return
+        if self.rows == 0:
+            self._first = float(labels[0])
+        before, self.rows = self.rows, self.rows + len(labels)
+        self._differ = self._differ or bool((labels != self._first).any())
+        if self.classes is not None:
+            self._known = self._known and bool(np.isin(labels, self.classes).all())
+            self._right += int((predicted == labels).sum())
+            return
+        mean = float(labels.mean())
+        apart, self._mean = mean - self._mean, self._mean + (mean - self._mean) * len(labels) / self.rows
+        self._deviations += float(((labels - mean) ** 2).sum()) + apart**2 * before * len(labels) / self.rows
+        self._errors += float(((predicted - labels) ** 2).sum())
+
+    def scores(self) -> dict[str, float]:
+        """Return the quality by its name."""
+        if not self._differ:
+            return {}
+        if self.classes is not None:
+            return {"accuracy": self._right / self.rows} if self._known else {}
+        return {"r2": 1 - self._errors / self._deviations}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,6 +148,10 @@ class RatingsModel:
         return Predictions(
             predicted, scores={"rmse": float(np.sqrt(np.mean((predicted - ratings) ** 2)))}, more=unknown
         )
+
+    def answers(self, path: str | Path, *, proba: bool = False, **reading: Any) -> Iterator[Predictions]:
+        """Yield what :meth:`answer` returns, in one block."""
+        yield self.answer(path, proba=proba, **reading)
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> ModelProto:
         """Return the model as an ONNX graph, and write it to ``path`` if a path is given.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from hogwild import array_file
 from hogwild.data import open as open_data
+from hogwild.data.packing.sharded_rows import is_packed
+from hogwild.data.row_blocks import in_multiples_of, row_blocks
+from hogwild.data.sources import local_folder
 from hogwild.errors import ModelError
 from hogwild.models import FORMAT
-from hogwild.models.predictions import Predictions
+from hogwild.models.predictions import Predictions, Quality, joined
 from hogwild.models.read_options import read_options
+from hogwild.models.row_answers import warn_if_shuffled
 from hogwild.nn.batch_loader import BatchLoader
 from hogwild.nn.csr_dataset import CSRDataset
 from hogwild.nn.sparse_mlp import SparseMLP
@@ -64,16 +68,25 @@ class SparseMLPModel:
 
         Options that are not given are those of the training file.
         """
+        warn_if_shuffled(path)
+        return joined(self.answers(path, proba=proba, **options))
+
+    def answers(self, path: str | Path, *, proba: bool = False, **options: object) -> Iterator[Predictions]:
+        """Yield what :meth:`answer` returns block by block, in memory that does not grow with the file."""
         reading = read_options(self.reading, self.net.dense_size, options)
-        opened = open_data(path, reading=reading, shuffle=False)
-        given = opened.labels()
-        found = self.probabilities(CSRDataset(opened, binary=self.net.binary, width=self.net.dense_size))
-        predicted = np.asarray(self.labels)[found.argmax(1)]
-        labelled = len(np.unique(given)) > 1 and bool(np.isin(given, self.labels).all())
-        return Predictions(
-            found if proba else predicted, "probabilities" if proba else "predictions",
-            {"accuracy": float(np.mean(predicted == given))} if labelled else {}, {"classes": list(self.labels)},
-        )  # fmt: skip
+        folder = local_folder(path)
+        packed = folder is not None and is_packed(folder)
+        # Outputs are computed for as many rows together as in a data set in memory, to be equal to the last digit.
+        blocks = [open_data(path, reading=reading)] if packed else in_multiples_of(AT_ONCE, row_blocks(path, reading))
+        labels, quality = np.asarray(self.labels), Quality(self.labels)
+        for block in blocks:
+            found = self.probabilities(CSRDataset(block, binary=self.net.binary, width=self.net.dense_size))
+            predicted = labels[found.argmax(1)]
+            quality.add(predicted, block.labels())
+            yield Predictions(
+                found if proba else predicted, "probabilities" if proba else "predictions", quality.scores(),
+                {"classes": list(self.labels)},
+            )  # fmt: skip
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None, *, inputs: Inputs = "sparse") -> ModelProto:
         """Return the model as an ONNX graph, and write it to ``path`` if a path is given.

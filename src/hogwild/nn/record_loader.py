@@ -19,7 +19,7 @@ from torch import Tensor
 
 from hogwild.data.csr import Array, CSRRows, concatenate
 from hogwild.data.loader import map_in_order
-from hogwild.data.open_dataset import single_reader
+from hogwild.data.opened_files import single_reader
 from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import Blocks
 from hogwild.data.sources import stored_files

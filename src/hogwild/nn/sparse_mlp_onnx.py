@@ -26,6 +26,7 @@ def to_onnx(
     Values that a binary net does not take are 1 in the inputs of its graph, and 0 where a row is filled up.
     """
     arrays = {"embeddings": _array(net.table.weight), "bias": _array(net.bias)}
+    rows = onnx_graph.rows_of(inputs, net.dense_size)
     steps = [onnx_graph.SUM_OF_LINES[inputs].format(sum="sum", table="embeddings"), "h_0 = Add(sum, bias)"]
     linear = [layer for number, layer in enumerate(net.layers) if number % 2]
     for number, layer in enumerate(linear, start=1):
@@ -39,7 +40,6 @@ def to_onnx(
     else:
         steps.append(f"raw = Identity({last}) {onnx_graph.CLASSES} {onnx_graph.OF_MANY['softmax']}")
         outputs = f"{onnx_graph.labels_of(classes)[0]}[N] label, real[N, {net.classes}] probabilities"
-    rows = onnx_graph.rows_of(inputs, net.dense_size)
     return onnx_graph.build(rows, " ".join(steps), outputs, arrays, classes=classes, path=path)
 
 

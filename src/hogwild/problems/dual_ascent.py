@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.data.csr import Array, CSRRows
+from hogwild.data.csr import NO_WEIGHTS, Array, CSRRows
 from hogwild.data.dataset import Dataset
 from hogwild.data.frequent_first import Ranking, ranking
-from hogwild.data.subsample import subsample
+from hogwild.data.in_memory import InMemoryDataset
+from hogwild.data.subsample import mean_squared_norm, subsample
 from hogwild.jit import Function, bind
 from hogwild.kernels import linear_build
 from hogwild.losses import Loss
@@ -25,7 +26,7 @@ from hogwild.problems.dual_replicas import (
     DualReplicas,
 )
 from hogwild.problems.feature_tiers import SAMPLED_ROWS, eigenvalues, tiers_of
-from hogwild.problems.problem import QueueKernel, State, mean_squared_norm
+from hogwild.problems.problem import QueueKernel, State
 
 # Squared norm of a row, as a multiple of the square that the intercept counts as. The more, the shorter are the steps
 # of the intercept. Several workers need shorter ones, because the intercept is in every row.
@@ -53,7 +54,7 @@ class DualAscent:
     @cached_property
     def squared_norm(self) -> float:
         """The mean squared norm of a row."""
-        return max(mean_squared_norm(self._few), 1e-12)
+        return max(mean_squared_norm(self.source, SAMPLED_ROWS), 1e-12)
 
     @cached_property
     def _few(self) -> CSRRows:
@@ -71,7 +72,9 @@ class DualAscent:
     @property
     def _curvature(self) -> float:
         """The curvature of the loss of a row with a large weight."""
-        weights = self._few.weights
+        source = self.source
+        alike = isinstance(source, InMemoryDataset) and not source.rows.weights.size
+        weights = NO_WEIGHTS if alike else self._few.weights
         weight = float(self.class_weights.max()) * (float(weights.max()) if weights.size else 1.0)
         return max(self.loss.curvature * weight, 1e-12)
 

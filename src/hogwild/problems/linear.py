@@ -488,7 +488,7 @@ class Linear(RowProblem):
             sizes, squares = (float(sum(found)) for found in zip(*sums, strict=True))
         else:
             w = values.ravel().astype(np.float64)
-            sizes, squares = float(np.abs(w).sum()), float(np.square(w).sum())
+            sizes, squares = float(np.abs(w).sum()) if self.l1 else 0.0, float(np.square(w).sum())
         return self.l1 * sizes + self.l2 / 2 * squares + linear
 
     def sample(self, rows: int, seed: int, narrow: bool = False) -> Linear:

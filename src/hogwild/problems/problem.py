@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild import rules, schedules
-from hogwild.data.csr import Array, CSRRows
+from hogwild.data.csr import Array
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
 from hogwild.data.sampling import RowSampling, Split
 from hogwild.data.subsample import subsample
@@ -409,14 +409,6 @@ def default_l2(data: Dataset, loss: Loss) -> float:
     square = total / min(entries, loss.score_scale**2 * len(rows))
     # Rounded, because the order of rows affects the last digits of a sum.
     return min(1.0, float(f"{square:.3g}")) / n_rows
-
-
-def mean_squared_norm(rows: CSRRows) -> float:
-    """Return the mean squared norm of rows."""
-    if rows.layout == "binary":
-        return rows.nonzeros / max(1, len(rows))
-    values = rows.values[rows.indptr[0] : rows.indptr[-1]]
-    return float(np.square(values, dtype=np.float64).sum()) / max(1, len(rows))
 
 
 def is_strength(value: object) -> bool:

@@ -94,6 +94,8 @@ class Cosine(Schedule):
 
     numbers = ("floor",)
 
+    is_proportional = True
+
     def __post_init__(self) -> None:
         check_step(self.step)
         if not 0 <= self.floor <= 1:

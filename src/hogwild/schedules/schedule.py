@@ -64,6 +64,11 @@ class Schedule(ABC):
         return False
 
     @property
+    def is_proportional(self) -> bool:
+        """Whether all step sizes are multiples of ``step``, so that a caller can compute them once for several."""
+        return False
+
+    @property
     def needs_stall(self) -> bool:
         """Whether the schedule reacts to a stall of the objective, which requires a budget with a tolerance."""
         return False

@@ -178,7 +178,8 @@ class ParameterServer(Strategy):
     @property
     def exchanges_changes(self) -> bool:
         """Whether workers can keep their parameters, and pull only what others have changed."""
-        return (self.staleness, self.correction, self.compression, self.combine) == (None, None, None, None)
+        options = self.staleness, self.correction, self.compression, self.combine, self.pull_every
+        return all(option is None for option in options)
 
     @property
     def period(self) -> Interval:

@@ -7,6 +7,7 @@ This is the format of runs on threads. :mod:`hogwild.training.module_checkpoints
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +17,8 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from hogwild import array_file
-from hogwild.errors import CheckpointError
+from hogwild.destination import named_path
+from hogwild.errors import CheckpointError, CheckpointWarning
 from hogwild.folder_lock import folder_lock
 from hogwild.iterate_average import IterateAverage
 from hogwild.registry import invalid_parameter
@@ -151,7 +153,7 @@ class Checkpoints:
     _held: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.folder = Path(self.folder)
+        self.folder = named_path(self.folder)
         if self.seconds is not None and not self.seconds > 0:
             raise invalid_parameter("seconds", "a positive number", self.seconds)
 
@@ -262,7 +264,7 @@ class Checkpoints:
         return self.first_whole((LATEST, PREVIOUS), read)
 
     def first_whole(self, names: Iterable[str], read: Callable[[Path], T]) -> T | None:
-        """Return the content of the first of several files that exists and can be read.
+        """Return the content of the first of several files that exists and can be read; warn of damaged ones before it.
 
         Parameters
         ----------
@@ -281,17 +283,22 @@ class Checkpoints:
         CheckpointError
             If at least one file exists, and none can be read.
         """
-        problems = []
+        problems, told = [], True
         for path in (self.folder / name for name in names):
             if not path.exists():
                 continue
             try:
                 found = read(path)
-                self._intact[path.name] = True
-                return found
             except CheckpointError as error:
+                told = told and self._intact.get(path.name) is False
                 self._intact[path.name] = False
                 problems.append(str(error))
+                continue
+            self._intact[path.name] = True
+            if not told:
+                earlier = f"The run goes on from the checkpoint before it, {path}."
+                warnings.warn(" ".join([*problems, earlier]), CheckpointWarning, stacklevel=2)
+            return found
         if problems:
             raise CheckpointError(" ".join(problems) + " Remove the folder to start from the beginning.")
         return None
@@ -302,6 +309,21 @@ def _read(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     if record.get("kind") != "checkpoint" or record.get("format") != FORMAT:
         raise CheckpointError(f"{path}: this is no checkpoint that this version can read.")
     return arrays, record
+
+
+def completed(epoch: int, stop_reason: str) -> dict[str, str]:
+    """Return what the event "resumed" says of a run that has reached its limit already; nothing if it has not.
+
+    >>> completed(30, "")
+    {}
+    >>> completed(30, "epochs")["message"]
+    'resumed after 30 epochs, where the run had ended by its limit of epochs: nothing is left to train'
+    """
+    if not stop_reason:
+        return {}
+    limit = {"epochs": "its limit of epochs", "seconds": "its limit of seconds"}.get(stop_reason, stop_reason)
+    where = f"resumed after {epoch} epoch{'s' * (epoch != 1)}, where the run had ended by {limit}"
+    return {"message": f"{where}: nothing is left to train"}
 
 
 def check_same(config: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:

@@ -17,6 +17,7 @@ from hogwild.data import as_dataset
 from hogwild.data import open as open_data
 from hogwild.data.dataset import Dataset
 from hogwild.data.reader import ReadOptions
+from hogwild.destination import named_path
 from hogwild.errors import ParameterError
 from hogwild.events import Callback, EventLog, Record
 from hogwild.iterate_average import EMA
@@ -190,14 +191,14 @@ class Job:
         """The folder of the checkpoints; None if the run has none."""
         given, folder = self.options.checkpoint, self.options.folder
         if folder is not None and (given is True or (given is None and self.options.resume)):
-            return Checkpoints(Path(folder) / CHECKPOINTS)
+            return Checkpoints(named_path(folder) / CHECKPOINTS)
         if given is None or isinstance(given, Checkpoints):
             return given
         if not isinstance(given, (str, os.PathLike)):
             raise invalid_parameter(
                 "checkpoint", "a folder, Checkpoints(folder, seconds), or True with 'folder'", given
             )
-        return Checkpoints(Path(given))
+        return Checkpoints(named_path(given))
 
 
 def _prefers_duals(problem: Problem, strategy: Strategy, runtime: Runtime, options: Options) -> bool:

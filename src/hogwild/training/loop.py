@@ -42,6 +42,7 @@ from hogwild.training.checkpoints import (
     Snapshot,
     State,
     check_same,
+    completed,
     saved_best,
     saved_snapshot,
     snapshot,
@@ -529,7 +530,8 @@ class TrainingLoop:
                 self.stop_reason = self.stop_reason or "seconds"
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
-        self.event_log.emit("resumed", epoch=self.position.epoch, chunk=self.position.chunk)
+        end = completed(self.position.epoch, self.stop_reason)
+        self.event_log.emit("resumed", epoch=self.position.epoch, chunk=self.position.chunk, **end)
 
 
 def sampled_rows(data: Dataset) -> int:

@@ -26,7 +26,7 @@ from hogwild.schedules.schedule import positive_step
 from hogwild.signals import deferred_interrupts
 from hogwild.stopping import Budget, DivergenceGuard, RecordInterval
 from hogwild.strategies.strategy import Strategy
-from hogwild.training.checkpoints import check_same
+from hogwild.training.checkpoints import check_same, completed
 from hogwild.training.job import Job, warn_if_worse
 from hogwild.training.run_report import summary
 
@@ -66,6 +66,11 @@ class MessageCheckpointer:
         return bool(self._record.get("renumbered", False))
 
     @property
+    def sums_changes(self) -> bool:
+        """Whether the workers of the resumed run kept their parameters at an interval that was given."""
+        return bool(self._record.get("sums_changes", False))
+
+    @property
     def halvings(self) -> int:
         """The number of times that the resumed run had halved its step size after divergences."""
         return int(self._record.get("halvings", 0))
@@ -84,7 +89,9 @@ class MessageCheckpointer:
             check_same(self.config, self._record.get("config", {}), self.checkpoints.folder)
             if self._record.get("by") != KIND:
                 raise CheckpointError(f"{self.checkpoints.folder}: the checkpoint is not of a run by messages.")
-            event_log.emit("resumed", epoch=self.history[-1]["epoch"], **at)
+            epoch, most = self.history[-1]["epoch"], config.get("epochs")
+            end = completed(epoch, "epochs" if most is not None and epoch >= most else "")
+            event_log.emit("resumed", epoch=epoch, **at, **end)
         elif self.resume:
             event_log.emit("resumed", epoch=0, message="there is no checkpoint yet: from the beginning", **at)
 

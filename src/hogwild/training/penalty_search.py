@@ -219,6 +219,6 @@ def _read(path: Path) -> dict[str, Any]:
         if isinstance(found, dict) and found.keys() >= {"times", "path", "seconds", "problem"}:
             return found
         reason = "it lacks entries"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = str(error)
     raise CheckpointError(f"{path}: the chosen penalty cannot be read ({reason}). Remove the folder to begin anew.")

@@ -19,9 +19,9 @@ from hogwild.runtimes.processes.shared_tensors import SharedTensors, return_free
 from hogwild.runtimes.processes.worker_config import Tensors, WorkerConfig
 from hogwild.runtimes.processes.write_policies import average_tensors
 from hogwild.signals import Interrupt
-from hogwild.stopping import Budget, held_out_value
+from hogwild.stopping import Budget, held_out_value, limit_reached
 from hogwild.training import module_checkpoints
-from hogwild.training.checkpoints import Checkpoints, check_same
+from hogwild.training.checkpoints import Checkpoints, check_same, completed
 from hogwild.training.epoch_recorder import EpochRecorder
 from hogwild.training.module_checkpoints import copy_tensors, counts_of, restore, tensors_of
 
@@ -353,4 +353,5 @@ class ProcessSupervisor:
             self.work = replace(self.work, earlier=self._earlier)
         except (KeyError, TypeError, ValueError, RuntimeError) as reason:
             raise CheckpointError(f"{folder}: the checkpoint is incomplete or inconsistent ({reason}).") from None
-        self.event_log.emit("resumed", epoch=self.records.epoch, updates=self.counters.samples)
+        end = completed(self.records.epoch, limit_reached(self.budget, self.records.epoch, self._earlier))
+        self.event_log.emit("resumed", epoch=self.records.epoch, updates=self.counters.samples, **end)

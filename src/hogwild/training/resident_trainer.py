@@ -22,11 +22,11 @@ from hogwild.kernels.touched_parameters import (
 )
 from hogwild.messaging import deltas
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
-from hogwild.messaging.places import Places
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.change_damping import ChangeDamping
+from hogwild.training.parameters_before import ParametersBefore
 from hogwild.training.row_trainer import RowSource, pack_state, unpack_state
 
 _NONE = np.empty(0, np.float32)
@@ -55,15 +55,13 @@ class ResidentTrainer:
             SingleThreadLoop(problem, rule, alone) if self.cores is None else self.cores.loop(problem, rule)
         )
         self.state = self.loop.state
-        self.base: State = tuple(part.copy() for part in self.state)  # the parameters before the burst
         self._outputs = len(self.state[1])
         data = problem.data
         self._row_length = data.nonzeros / max(1, data.n_rows)
         self._all = np.arange(len(self.state[0]) // self._outputs, dtype=np.uint32)
-        self._places = Places(len(self._all))
+        self._before = ParametersBefore(self.state, self._all)
         self._damping = ChangeDamping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
         self._last: _Undo | None = None
-        self._memory = _NONE  # of the values before a burst, which no message has
 
     def warm_up(self, start: Floats) -> None:
         """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
@@ -72,7 +70,8 @@ class ResidentTrainer:
         change = self.burst(Train(start, shard, 0, terms, 0, 1)).change
         self.burst(Train(None, shard, 0, terms, 0, 1, received=change))
         self._load(start)
-        self._take_change(self._all[:WARMED], self._damping.shares(self.state, terms, 1.0))
+        touch = self._all[:WARMED]
+        put_back(self.state[0], touch, self._outputs, self.state[0][: len(touch) * self._outputs].copy())
         self.rows.page_in()
 
     def burst(self, train: Train) -> Trained:
@@ -80,30 +79,32 @@ class ResidentTrainer:
         if train.values is not None:
             self._load(train.values)
         if train.received is not None:
-            self._add(train.received, 1.0)
+            add_change(self.state, train.received, 1.0)
         rates = self.rows.burst_rates(train)
         touches_all = train.terms * self._row_length > MANY * len(self._all)
-        loss, done = 0.0, 0
+        loss, done, before_beside = 0.0, 0, self.state[1].copy()
+        if touches_all:
+            self._before.note_all()
         for chunk in self.rows.chunks(train):
             terms = len(chunk.order)
+            if not touches_all:
+                self._before.note(chunk)
             loss += self.loop(chunk, rates[done : done + terms])
             done += terms
-            if not touches_all:
-                self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)
         check_mapped_files()
-        features = self._all if touches_all else self._places.take()
+        self._last = _Undo(train, *self._before.take(), before_beside)
         step = float(rates.mean()) if len(rates) else 0.0
-        change, before = self._take_change(features, self._damping.shares(self.state, train.terms, step))
-        self._last = _Undo(train, features, before)
+        change = self._weighed_change(self._last, self._damping.shares(self.state, train.terms, step))
         return Trained(_NONE, train.terms, train.terms, loss, step, change)
 
     def memory(self, train: Train | None) -> Floats:
         """Return the parameters; those before the burst ``train`` if its result is not handled yet."""
         last, state = self._last, tuple(part.copy() for part in self.state)
         if train is not None and last is not None and last.train is train:
-            put_back(state[0], state[1], last.features, self._outputs, last.before)
+            put_back(state[0], last.features, self._outputs, last.before)
+            state[1][:] = last.before_beside
             if train.received is not None:
-                self._add(train.received, -1.0, state, state)
+                add_change(state, train.received, -1.0)
         return frozen(pack_state(state))
 
     def remember(self, memory: Floats) -> None:
@@ -112,46 +113,41 @@ class ResidentTrainer:
 
     def _load(self, values: Floats) -> None:
         unpack_state(values, self.state)
-        unpack_state(values, self.base)
 
-    def _add(self, change: Vector, times: float, state: State | None = None, base: State | None = None) -> None:
-        state, base = state or self.state, base or self.base
-        both = base is not state
-        if isinstance(change, SparseDelta):
-            add_sparse(*state, *base, change.indices, change.values, np.float32(times), both)
-        else:
-            add_whole(*state, *base, change, np.float32(times), both)
-
-    def _take_change(self, features: Any, shares: Floats) -> tuple[Vector, Floats]:
-        """Return the weighed change of the touched parameters, and their values before; begin again from the sum."""
+    def _weighed_change(self, last: _Undo, shares: Floats) -> Vector:
+        """Return the weighed change of the touched parameters, and continue from these."""
         weights, beside = self.state
         size, width, outputs = len(weights) + len(beside), weights.shape[1], self._outputs
-        count = len(features) * outputs + outputs
-        change, before = np.empty(width * count, np.float32), self._scratch(width * count)
+        count = len(last.features) * outputs + outputs
+        change = np.empty(width * count, np.float32)
         weigh_changes(
-            *self.state, *self.base, features, outputs, self.weights, self._damping.tier_of, shares, change, before,
+            weights, beside, last.features, outputs, last.before, last.before_beside, self.weights,
+            self._damping.tier_of, shares, change,
         )  # fmt: skip
-        if features is self._all:  # in the order of ``pack_state`` already
-            return frozen(change), before
+        if len(last.features) == len(self._all):  # in the order of ``pack_state`` already
+            return frozen(change)
         if width * count * 8 >= size * width * 4:
             whole = np.zeros(size * width, np.float32)
-            scatter(whole, features, outputs, width, size, change)
-            return frozen(whole), before
+            scatter(whole, last.features, outputs, width, size, change)
+            return frozen(whole)
         indices = np.empty(width * count, INDEX)
-        write_indices(features, outputs, width, size, indices)
-        return SparseDelta(frozen(indices), frozen(change), size * width), before
+        write_indices(last.features, outputs, width, size, indices)
+        return SparseDelta(frozen(indices), frozen(change), size * width)
 
-    def _scratch(self, count: int) -> Floats:
-        """Return memory for some numbers, the same each time: new memory takes longer to get than to fill."""
-        if len(self._memory) < count:
-            self._memory = np.empty(count, np.float32)
-        return self._memory[:count]
+
+def add_change(state: State, change: Vector, times: float) -> None:
+    """Add a change of some or all parameters to a state."""
+    if isinstance(change, SparseDelta):
+        add_sparse(*state, change.indices, change.values, np.float32(times))
+    else:
+        add_whole(*state, change, np.float32(times))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Undo:
-    """The last burst, the features that it has touched, and their parameters before."""
+    """The last burst, the features that it has touched, and their parameters and those of the intercepts before."""
 
     train: Train
     features: Any
     before: Floats = field(repr=False)
+    before_beside: Floats = field(repr=False)

@@ -138,6 +138,14 @@ def _keeps_parameters(job: Job) -> bool:
     return job.strategy.exchanges_changes and job.problem.has_sparse_terms
 
 
+def _sums_changes(job: Job) -> bool:
+    """Return whether workers keep their parameters, and a server adds the changes of each in full after every burst.
+
+    A simulated run exchanges all parameters at an interval that is given, as the textbook does.
+    """
+    return job.runtime.chooses_intervals and _keeps_parameters(job) and not job.strategy.averages
+
+
 def _is_resident(job: Job) -> bool:
     """Return whether workers keep their parameters, and the changes of each count as much as weights say."""
     return _keeps_parameters(job) and _weighs_changes(job)
@@ -164,7 +172,9 @@ def _with_interval(
     if updates is None and not keeper.resumes and _chooses_interval(job):
         updates = runtime.recorded_interval or _new_interval(job, make_task, state, event_log)
     if updates is None:
-        return job, None
+        sums = keeper.sums_changes if keeper.resumes else _sums_changes(job)
+        keeper.more["sums_changes"] = sums
+        return job, _ones(state) if sums else None
     keeper.more["interval"] = updates
     # A server that takes the mean divides by the number of workers itself. The changes of workers that keep their
     # parameters are added up.

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hogwild.destination import errors_name
+from hogwild.destination import errors_name, named_path
 from hogwild.errors import ParameterError
 from hogwild.events import EVENTS, Callback, Event
 from hogwild.files import appending, to_jsonable, write_file
@@ -32,7 +32,7 @@ def recorded(run: Callable[[Job], Run], job: Job) -> Run:
         If the folder has a run already that is not resumed, is a file, or cannot be written to.
     """
     assert job.options.folder is not None
-    folder, resume = Path(job.options.folder), job.options.resume
+    folder, resume = named_path(job.options.folder), job.options.resume
     if folder.exists() and not folder.is_dir():
         raise ParameterError(f"{folder} is a file: give 'folder' the name of a folder.")
     if (folder / RECORD).exists() and not resume:

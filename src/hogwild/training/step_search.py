@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk, Dataset, Epoch
@@ -19,7 +20,7 @@ from hogwild.training.step_sizes import StepSizes
 
 SHARE = 1 / 32  # share of the run's updates that a trial makes, within the limits below
 # Least and greatest number of non-zeros of a trial: tenths of a millisecond.
-WORK = 2**15, 2**16
+WORK = 2**14, 2**16
 # Least and greatest number of non-zeros of a trial that held-out rows judge: a shorter one overfits its few rows.
 WORK_IF_JUDGED = 2**16, 2**18
 # Least and greatest number of non-zeros of a trial with a rule that is not self-annealing. Only longer trials show how
@@ -69,6 +70,7 @@ class TrialRunner:
         self.descend, self.sync = self.sample.kernel(rule, "free", 1, alone), self.sample.sync_buffer("free")
         walks = [self.sample.data.epoch(seed, number).whole() for number in range(-(-updates // rows))]
         self.rows, self.order = walks[0].rows, np.concatenate([walk.order for walk in walks])
+        self._unit_rates: dict[int, NDArray[Any]] = {}  # Step sizes of the schedule with step 1, by length of a trial.
 
     @property
     def entries(self) -> float:
@@ -90,8 +92,7 @@ class TrialRunner:
         The schedule runs through its whole course, compressed into the length of the trial.
         """
         state = tuple(part.copy("K") for part in self.start)
-        schedule, precision = with_step(self.schedule, step), np.result_type(*state)
-        rates = StepSizes(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
+        rates = self._rates(step, updates)
         if not math.isfinite(self.descend(Chunk(self.rows, self.order[:updates]), rates, state, self.sync)):
             return math.inf
         walked = Chunk(self.rows, self.order[: min(updates, len(self.rows))])
@@ -102,6 +103,23 @@ class TrialRunner:
             if not (self.few_rows and held_out <= self.held_out_at_start):
                 found = max(found, held_out)
         return found if math.isfinite(found) else math.inf
+
+    def _rates(self, step: float, updates: int) -> NDArray[Any]:
+        """Return the step sizes of a trial. Those of a proportional schedule are computed once for each length.
+
+        Steps that are tried are powers of two, so that products are exact.
+        """
+        if not self.schedule.is_proportional:
+            return self._scheduled(step, updates)
+        if updates not in self._unit_rates:
+            self._unit_rates[updates] = self._scheduled(1.0, updates)
+        unit = self._unit_rates[updates]
+        scaled: NDArray[Any] = unit * unit.dtype.type(step)
+        return scaled
+
+    def _scheduled(self, step: float, updates: int) -> NDArray[Any]:
+        schedule, precision = with_step(self.schedule, step), np.result_type(*self.start)
+        return StepSizes(schedule, updates / self.epochs, self.epochs, precision=precision).rates(0, updates)
 
     @cached_property
     def held_out_at_start(self) -> float:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from hogwild import strategies
-from hogwild.data.dataset import Dataset
+from hogwild.data.dataset import Chunk, Dataset
 from hogwild.events import EventLog
 from hogwild.files import to_jsonable
 from hogwild.problems.problem import RowProblem
@@ -164,7 +164,14 @@ def _loss_of(problem: RowProblem, data: Dataset, session: Session) -> float:
 
 
 def _loss_at_start(problem: Any, state: Any, seed: int) -> float:
-    sample = problem.sample(GUARDED_ROWS, seed)
-    walk = sample.data.in_order()
-    loss: float = sample.metrics(sum(sample.measure(walk[k], state) for k in range(len(walk))))["loss"]
+    data = problem.sampling.for_trials(problem.data).here()
+    epoch, wanted, sums = data.epoch(seed, 0), min(GUARDED_ROWS, data.n_rows), 0.0
+    for number in range(len(epoch)):
+        chunk = epoch[number]
+        sums = sums + problem.measure(Chunk(chunk.rows, chunk.order[:wanted]), state)
+        wanted -= min(wanted, len(chunk.order))
+        epoch.done(number)
+        if not wanted:
+            break
+    loss: float = problem.metrics(sums)["loss"]
     return loss

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from hogwild.cli.path_command import DATA_OPTIONS
 from hogwild.data.remote import is_remote
 from hogwild.data.streams import STDIN
 from hogwild.errors import ParameterError
@@ -21,8 +22,6 @@ from hogwild.files import special_kind, write_file
 
 CLUSTER = "cluster"  # name of the only table: where the cluster is, and how a run uses it
 CLUSTER_OPTIONS = ("address", "heartbeat_timeout", "max_restarts", "cpus_per_worker", "admission_timeout")
-# Options that name data: a path, an address or standard input.
-DATA_OPTIONS = ("data", "test")
 # Options that only the command line has: the files themselves, and the form of the output.
 COMMAND_LINE_ONLY = ("config", "save_config", "as_json", "json", "debug")
 # Options that a saved configuration leaves out, because a repetition must not write to the same place.
@@ -73,6 +72,8 @@ class Setting:
             raise ParameterError(
                 f"{path}: {self.key!r} must be {words}, such as {self.key} = {example}. Got {value!r} instead."
             )
+        if self.kind is Path and value == "":
+            raise ParameterError(f"{path}: {self.key!r} is an empty path. Name a file or a folder, or leave it out.")
         if isinstance(value, int | float) and not self.least <= value <= self.most:
             bound = f"at least {self.least:g}" if value < self.least else f"at most {self.most:g}"
             raise ParameterError(f"{path}: {self.key!r} must be {bound}. Got {value!r} instead.")
@@ -168,6 +169,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ParameterError(f"{path} is not TOML, which is text in UTF-8.") from None
+    except RecursionError:
+        raise ParameterError(f"{path}: lists within lists within lists. No option has such a value.") from None
     except tomllib.TOMLDecodeError as error:
         reason = str(error).rstrip(".")
         raise ParameterError(f'{path} is not TOML: {reason}. Text stands in quotes: strategy = "hogwild".') from None

@@ -232,7 +232,7 @@ def _matches(source: str) -> list[Path]:
 
 
 def _found(path: Path, reading: ReadOptions) -> FoundFile:
-    from hogwild.data.open_dataset import single_reader
+    from hogwild.data.opened_files import single_reader
 
     reader = single_reader([path], reading)
     if reader.tabular and reader.name != "criteo" and (reader.name != "parquet" or reading.roles is not None):

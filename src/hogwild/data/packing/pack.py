@@ -102,7 +102,7 @@ def pack(
     ...     data.n_rows, data.n_features, data.nonzeros
     (2, 3, 3)
     """
-    from hogwild.data.open_dataset import single_reader
+    from hogwild.data.opened_files import single_reader
 
     reading = reading or ReadOptions()
     for name, number in (("shards", shards), ("workers", workers)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -104,8 +105,9 @@ def _dialect(path: Path, text: Array, reading: ReadOptions) -> _Dialect:
 def _types(path: Path, names: tuple[str, ...], encoding: TableEncoding, reading: ReadOptions) -> dict[str, Any]:
     import pyarrow as pa
 
+    there = set(names)
     for name in TableEncoder(encoding, path, reading.unlabelled).needed():
-        if name not in names:
+        if name not in there:
             raise no_column(name, names, path, "label" if name == encoding.label else "")
     types = {}
     for column in encoding.columns:
@@ -149,8 +151,8 @@ def _is_header(fields: list[str]) -> bool:
 
 def _names(path: Path, fields: list[str]) -> tuple[str, ...]:
     names = tuple(field.strip() or str(number) for number, field in enumerate(fields, 1))
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise DataError("several columns have this name", path=path, line=1, column=name, remedy="Rename them.")
     return names
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hogwild.data.csr import Array
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import segments
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _BYTES_PER_TEXT = 8  # Bytes of memory per byte of text: the text, its columns and the entries of rows.
 _LEAST, _MOST = 2**16, 2**24  # Bytes of text that are parsed together.
+_MOST_NESTED = 1000  # Objects and lists within each other; Arrow's parser calls itself for each.
 _FORM = 'A line is an object such as {"label": 1, "city": "Ulm"}.'
 
 
@@ -61,6 +64,7 @@ def _parsed(path: Path, text: Array, first_line: int) -> pyarrow.RecordBatch | N
         raise MissingExtraError("Reading JSON lines", "pyarrow", "parquet") from None
     if not text.tobytes().strip():
         return None
+    _check_nesting(path, text, first_line)
     for block in (2**20, len(text) + 1):  # A line may be longer than a block.
         try:
             found = arrow.read_json(
@@ -73,6 +77,29 @@ def _parsed(path: Path, text: Array, first_line: int) -> pyarrow.RecordBatch | N
         except (pa.ArrowException, ValueError, OverflowError) as error:
             reason = " ".join(str(error).split())[:200].rstrip(".")
     raise _failure(path, text, first_line, reason)
+
+
+def _check_nesting(path: Path, text: Array, first_line: int) -> None:
+    """Raise ``DataError`` for objects and lists so deep within others that Arrow's parser would leave its stack."""
+    content = text.tobytes()
+    if content.count(b"[") + content.count(b"{") <= _MOST_NESTED:
+        return
+    for number, line in enumerate(content.split(b"\n"), first_line):
+        if line.count(b"[") + line.count(b"{") > _MOST_NESTED and _depth(line) > _MOST_NESTED:
+            what = f"objects or lists within each other more than {_MOST_NESTED:,} deep"
+            raise DataError(what, path=path, line=number, remedy=_FORM)
+
+
+def _depth(line: bytes) -> int:
+    """Return how deep objects and lists of a line are within each other, apart from brackets in texts.
+
+    >>> _depth(b'{"a[[": [1, {"b": "}"}]}')
+    3
+    """
+    kinds = np.zeros(256, np.int64)
+    kinds[[*b"[{"]], kinds[[*b"]}"]] = 1, -1
+    bare = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", line)
+    return int(np.cumsum(kinds[np.frombuffer(bare, np.uint8)]).max(initial=0))
 
 
 def _failure(path: Path, text: Array, first_line: int, reason: str) -> DataError:

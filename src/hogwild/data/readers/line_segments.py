@@ -173,15 +173,16 @@ def excerpt(segment: Segment, start: int, stop: int, longest: int = 40) -> str:
     return repr(text + ("..." if stop - start > longest else ""))
 
 
-def _line_start(text: NDArray[np.uint8], at: int) -> int:
-    """Return the first start of a line at or after ``at``."""
+def _line_start(text: NDArray[np.uint8], at: int, longest_line: int | None = None) -> int:
+    """Return the first start of a line at or after ``at``; the end of the search if lines here are too long."""
     if at == 0 or at >= len(text) or text[at - 1] == NEWLINE:
         return min(at, len(text))
-    for block in range(at, len(text), _BLOCK):
-        found = text[block : block + _BLOCK] == NEWLINE
+    end = len(text) if longest_line is None else min(len(text), at + longest_line + 2)
+    for block in range(at, end, _BLOCK):
+        found = text[block : min(end, block + _BLOCK)] == NEWLINE
         if found.any():
             return block + int(found.argmax()) + 1
-    return len(text)
+    return end
 
 
 def _lines(
@@ -214,12 +215,14 @@ def _plain(
     pages = map_file(file.fileno(), length)
     text, start, end = np.frombuffer(pages, np.uint8), 0, length
     if extent is not None:
-        start, end = (_line_start(text, at) for at in extent)
+        start, end = (_line_start(text, at, limits.longest_line) for at in extent)
     start = max(start, _mark_bytes(path, pages[: len(_BYTE_ORDER_MARK)]))
     while start < end:
         stop = min(end, start + size)
         if stop < end:
-            stop = pages.rfind(b"\n", start, stop) + 1 or pages.find(b"\n", stop) + 1 or length
+            # No newline is looked for beyond the longest line: a file with holes may have a terabyte of zeros.
+            most = min(length, start + limits.longest_line + 2)
+            stop = pages.rfind(b"\n", start, stop) + 1 or pages.find(b"\n", stop, most) + 1 or most
         # A line that is too long is not copied, because the caller refuses it.
         too_long = stop - start > limits.longest_line + 1
         yield text[start:stop] if too_long else _copied(path, file, start, stop, is_end=stop == length)

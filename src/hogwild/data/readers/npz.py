@@ -87,9 +87,12 @@ def _check_size(path: Path, file: BinaryIO, reading: ReadOptions) -> None:
 
 
 def _unpacked(file: BinaryIO) -> dict[str, Array]:
+    if not is_zipfile(file):
+        file.seek(0)
+        raise ValueError("this is one array, as in .npy" if file.read(6) == b"\x93NUMPY" else "this is no archive")
+    file.seek(0)
     unpacked = np.load(file, allow_pickle=False)
-    if not isinstance(unpacked, np.lib.npyio.NpzFile):
-        raise ValueError("this is one array, as in .npy")
+    assert isinstance(unpacked, np.lib.npyio.NpzFile)
     with unpacked:
         return {name: unpacked[name] for name in unpacked.files if name in _NAMES}
 

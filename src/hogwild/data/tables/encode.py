@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ from hogwild.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow
+
+    _Arrays = dict[str, list[pyarrow.Array]]  # columns by name: a table may have several of one name
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,13 @@ class TableEncoder:
 
         if isinstance(batch, pa.Table):
             batch = one_batch(batch)
-        labels, weights = self._labels(batch, first_row), self._weights(batch, first_row)
+        arrays = _by_name(batch)
+        labels, weights = self._labels(arrays, batch.num_rows, first_row), self._weights(arrays, first_row)
         parts = []
         for number, (column, first) in enumerate(
             zip(self.encoding.columns, self.encoding.first_columns(), strict=True)
         ):
-            array = self._array(batch, column.name)
+            array = self._array(arrays, column.name)
             if array is not None:
                 made = self._converter(column, first, array.type)(array, first_row)
                 parts.append(made if self.encoding.fields is None else self._in_field(made, number))
@@ -98,13 +102,13 @@ class TableEncoder:
 
     def check(self, schema: pyarrow.Schema) -> None:
         """Raise ``DataError`` if a table of this schema cannot be encoded."""
-        names = list(schema.names)
-        for name in names:
-            if names.count(name) > 1:
+        names = Counter(schema.names)
+        for name, count in names.items():
+            if count > 1:
                 raise DataError("several columns have this name", path=self.path, column=name, remedy="Rename them.")
         for name in self.needed():
             if name not in names and not self.sparse:
-                raise no_column(name, names, self.path, "label" if name == self.encoding.label else "")
+                raise no_column(name, list(names), self.path, "label" if name == self.encoding.label else "")
 
     def needed(self) -> list[str]:
         """Return the names of the columns that every table must have."""
@@ -116,21 +120,21 @@ class TableEncoder:
         """Return a column of the table, for hashing and errors."""
         return Column(self.path, name, 2**self.encoding.bits - 1)
 
-    def _array(self, batch: pyarrow.RecordBatch, name: str) -> pyarrow.Array | None:
-        names = batch.schema.names
-        if names.count(name) > 1:
+    def _array(self, arrays: _Arrays, name: str) -> pyarrow.Array | None:
+        found = arrays.get(name, ())
+        if len(found) > 1:
             raise DataError("several columns have this name", path=self.path, column=name, remedy="Rename them.")
-        if name in names:
-            return batch.column(name)
+        if found:
+            return found[0]
         if self.sparse:
             return None
-        raise no_column(name, names, self.path)
+        raise no_column(name, list(arrays), self.path)
 
-    def _labels(self, batch: pyarrow.RecordBatch, first_row: int) -> Array:
+    def _labels(self, arrays: _Arrays, rows: int, first_row: int) -> Array:
         name = self.encoding.label
-        if name is None or (self.unlabelled and name not in batch.schema.names):
-            return np.zeros(batch.num_rows)
-        column, array = self.column(name), self._array(batch, name)
+        if name is None or (self.unlabelled and name not in arrays):
+            return np.zeros(rows)
+        column, array = self.column(name), self._array(arrays, name)
         if array is None:
             raise column.error("the label is missing", first_row, "Fill it in, or leave the row out.")
         if self.encoding.classes is not None:
@@ -157,11 +161,11 @@ class TableEncoder:
             raise column.error(what, first_row + row, "Correct it, or train with all classes.")
         return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.float64), present
 
-    def _weights(self, batch: pyarrow.RecordBatch, first_row: int) -> Array:
+    def _weights(self, arrays: _Arrays, first_row: int) -> Array:
         name = self.encoding.weight
-        if name is None or (self.unlabelled and name not in batch.schema.names):
+        if name is None or (self.unlabelled and name not in arrays):
             return NO_WEIGHTS
-        column, array = self.column(name), self._array(batch, name)
+        column, array = self.column(name), self._array(arrays, name)
         if array is None:
             raise column.error("the weight is missing", first_row, "Fill it in; 1 is neutral.")
         weights, present = numbers(column, as_numbers(column, array, first_row, "weight"), first_row)
@@ -198,6 +202,14 @@ class TableEncoder:
                 "features of one column add up to more than 32 bits hold", path=self.path, row=first_row + row,
                 remedy="Scale the features down, or hash to more bits. Rows are counted from 0.",
             )  # fmt: skip
+
+
+def _by_name(batch: pyarrow.RecordBatch) -> _Arrays:
+    """Return the columns of each name. Arrow looks through all names to find one."""
+    found: _Arrays = {}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        found.setdefault(name, []).append(array)
+    return found
 
 
 def one_batch(table: pyarrow.Table) -> pyarrow.RecordBatch:

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,10 +44,12 @@ def fit(
     >>> [column.statistics or column.values for column in made.columns]
     [(35.0, 5.0), ('Bonn', 'Ulm')]
     """
+    # A schema finds a column by its name in a time that grows with the number of columns.
+    batches = [dict(zip(batch.schema.names, batch.columns, strict=True)) for batch in sample.batches]
     columns = [
-        _fit_numbers(column, sample.batches, path) if column.needs_statistics else column for column in encoding.columns
+        _fit_numbers(column, batches, path) if column.needs_statistics else column for column in encoding.columns
     ]
-    named = [column.name for column in columns if column.transformation == "dictionary"]
+    named = {column.name: None for column in columns if column.transformation == "dictionary"}  # in their order
     label = (
         encoding.label if encoding.label is not None and _is_text(sample.schema.field(encoding.label).type) else None
     )
@@ -75,12 +77,12 @@ def _checked_classes(classes: tuple[str, ...], label: str, path: Path | None) ->
     return classes
 
 
-def _fit_numbers(column: ColumnEncoding, sample: list[pyarrow.RecordBatch], path: Path | None) -> ColumnEncoding:
+def _fit_numbers(column: ColumnEncoding, sample: list[dict[str, Any]], path: Path | None) -> ColumnEncoding:
     where, parts = Column(path, column.name, 0), [np.empty(0)]
     for batch in sample:
-        if column.name in batch.schema.names:
+        if column.name in batch:
             with contextlib.suppress(DataError):  # It is told, with its place, when the file is read.
-                found, present = numbers(where, as_numbers(where, batch.column(column.name), 0), 0)
+                found, present = numbers(where, as_numbers(where, batch[column.name], 0), 0)
                 parts.append(found[present])
     known = np.concatenate(parts)
     if column.transformation == "standard":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,8 +62,8 @@ def guess_encoding(
     label 'click'; numbers (standard): age; categories (hash): user_id
     """
     names, roles = list(sample.schema.names), reading.roles or ColumnRoles()
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise DataError("several columns have this name", path=path, column=name, remedy="Rename them.")
     roles.check(names, path)
     label = None if apart else _label(names, reading, path, label_named)

@@ -100,16 +100,35 @@ def read(results: Results) -> tuple[list[Finding], list[Part]]:
 
 
 def _best(named: Results) -> list[Finding]:
-    """Return sentences on the lowest held-out loss, the shortest run, and the first run at the target."""
+    """Return sentences on the lowest held-out loss, the shortest run, and the first run at the target.
+
+    These are three questions, whose answers may be three combinations: each sentence says which question it answers.
+    """
     best, quick = lowest(named, "test_loss", "label"), lowest(named, "seconds", "label")
     return [
-        Finding(f"{best} came to the least held-out loss: {outcome(named, 'test_loss', label=best)}."),
         Finding(
-            f"{quick} was done first, after {named.mean('seconds', label=quick)} s"
-            + ("." if quick == best else f"; {best} took {named.mean('seconds', label=best)} s.")
+            f"Lowest held-out loss at the end: {best}, {outcome(named, 'test_loss', label=best)}"
+            + _indistinct(named, "test_loss", best)
+        ),
+        Finding(
+            f"Shortest run, whatever its loss: {quick}, {named.mean('seconds', label=quick)} s for all epochs"
+            + _indistinct(named, "seconds", quick)
+            + ("" if quick == best else f" {_capital(best)} took {named.mean('seconds', label=best)} s.")
         ),
         _first(named),
     ]
+
+
+def _indistinct(named: Results, figure: str, best: object) -> str:
+    """Return the end of a sentence on the lowest mean: the others that seeds do not tell apart from it."""
+    mean = named.mean(figure, label=best)
+    others = [(name, named.mean(figure, label=name)) for name in named.values("label") if name != best]
+    close = [str(name) for name, other in others if other.count and not mean.below(other)]
+    return f". Not to be told apart from it by these seeds: {'; '.join(close)}." if close else "."
+
+
+def _capital(name: object) -> str:
+    return str(name)[:1].upper() + str(name)[1:]
 
 
 def _halvings(trials: Results) -> int:
@@ -129,16 +148,21 @@ def _halved(named: Results) -> list[Finding]:
 
 def _first(named: Results) -> Finding:
     """Return a sentence on which combination reaches the target first, by the clock and by epochs."""
-    known = [name for name in named.values("label") if named.mean("seconds_to_target", label=name).count]
-    if not known:
+    counts = {name: named.mean("seconds_to_target", label=name).count for name in named.values("label")}
+    most = max(counts.values())
+    if not most:
         return Finding(f"No combination came to the target, a held-out loss of {_target(named)}.")
+    # A combination that came to the target with some seeds only is not before one that did with more of them.
+    known = [name for name, count in counts.items() if count == most]
     reaching = Results(tuple(record for record in named.records if record["label"] in known))
     by_clock, by_epochs = (lowest(reaching, figure, "label") for figure in ("seconds_to_target", "epochs_to_target"))
-    never = [name for name in named.values("label") if name not in known]
+    fewer = [name for name, count in counts.items() if 0 < count < most]
+    never = [name for name, count in counts.items() if not count]
     return Finding(
-        f"{by_clock} was the first to come to a held-out loss of {_target(named)}, after "
-        f"{reached(named, 'seconds_to_target', label=by_clock)} s; {by_epochs} needed the fewest epochs, "
+        f"Soonest at a held-out loss of {_target(named)}: by the clock {by_clock}, after "
+        f"{reached(named, 'seconds_to_target', label=by_clock)} s; by epochs {by_epochs}, after "
         f"{reached(named, 'epochs_to_target', label=by_epochs)}."
+        + (f" In fewer runs: {'; '.join(fewer)}." if fewer else "")
         + (f" It was never reached by: {'; '.join(never)}." if never else "")
     )
 

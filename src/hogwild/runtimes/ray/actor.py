@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import threading
 from collections import Counter
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import ray
 
 from hogwild.delays import DelayOption, DelayStream
@@ -32,6 +32,7 @@ from hogwild.messaging.protocol import (
 )
 from hogwild.messaging.reliable_channel import RESEND as RESENDING
 from hogwild.messaging.reliable_channel import ReliableChannel, Table, is_durable
+from hogwild.process_start import process_start
 from hogwild.runtimes.messaging.actor import Actor, Evaluator
 from hogwild.runtimes.messaging.injected_faults import Link
 from hogwild.runtimes.messaging.snapshot_collector import restore_node, snapshotting
@@ -90,7 +91,7 @@ class ActorLocation:
     node: str  # id of the Ray node
     machine: str  # identifier from ``machine_id()``
     process: int  # process id
-    created: float  # creation time, in seconds since the Unix epoch
+    started: str  # start of the process, because its number may be used again
     socket: str = ""  # name of the socket for calls from the same Ray node; empty without one
 
 
@@ -156,9 +157,8 @@ class RayActor:
 
     def location(self) -> ActorLocation:
         """Return the location of this process."""
-        me = psutil.Process()
         name = "" if self._listener is None else self._listener.name
-        return ActorLocation(ray.get_runtime_context().get_node_id(), machine_id(), me.pid, me.create_time(), name)
+        return ActorLocation(ray.get_runtime_context().get_node_id(), machine_id(), os.getpid(), process_start(), name)
 
     def begin(
         self, peers: Peers, persisted: tuple[Table, object] | None, resume_state: ResumeState | None = None

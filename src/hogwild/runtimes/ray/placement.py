@@ -15,6 +15,7 @@ import psutil
 
 from hogwild.messaging.messages import COORDINATOR
 from hogwild.messaging.reliable_channel import is_durable
+from hogwild.process_start import process_start
 from hogwild.runtimes.messaging.actor import now
 from hogwild.runtimes.ray.actor import ActorLocation, Heartbeat, RayActor, machine_id
 from hogwild.runtimes.ray.actor_context import ActorHandle
@@ -175,13 +176,13 @@ class Placement:
         """Terminate an actor.
 
         Ray first asks the process to terminate. A suspended process does not react to that for seconds. So a ``silent``
-        process on the driver's machine also gets SIGKILL, if its creation time shows that its id was not reused.
+        process on the driver's machine also gets SIGKILL, if its start shows that its number was not used again.
         """
         with suppress(Exception):
             self.ray.kill(record.handle, no_restart=True)
         if silent and record.location is not None and record.location.machine == self._machine_id:
             with suppress(psutil.Error, OSError):
-                if psutil.Process(record.location.process).create_time() == record.location.created:
+                if process_start(record.location.process) == record.location.started:
                     os.kill(record.location.process, signal.SIGKILL)
 
     def full(self, workers: int) -> bool:
