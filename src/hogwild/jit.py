@@ -80,8 +80,14 @@ def is_cached(function: Any) -> bool:
     >>> is_cached(kernel), kernel(1), is_cached(kernel)
     (False, -1, True)
     """
+    index = index_file(function)
+    return bool(function.signatures) or (index is not None and index.exists())
+
+
+def index_file(function: Any) -> Path | None:
+    """Return the file that lists the machine code of a compiled function; None if it is not kept on disk."""
     file = getattr(function._cache, "_cache_file", None)
-    return bool(function.signatures) or (file is not None and Path(file._index_path).exists())
+    return None if file is None else Path(file._index_path)
 
 
 def _in_a_file(function: Function) -> bool:

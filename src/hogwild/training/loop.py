@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Dataset, Epoch, EpochPlan
-from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.data.slices import copied
-from hogwild.data.subsample import subsample
+from hogwild.data.subsample import spread_sample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import IterateAverage
@@ -365,10 +364,7 @@ class TrainingLoop:
         rows = sampled_rows(data)
         if not (self.measured and self.session.evaluates_samples and rows) or self.budget.depends_on_loss:
             return None
-        laid_out = self._laid_out_data
-        if isinstance(laid_out, InMemoryDataset):  # Its first rows are random ones.
-            return InMemoryDataset(laid_out.rows[:rows], shuffled=True, name=data.name)
-        return subsample(data, rows, self.seed)
+        return spread_sample(self._laid_out_data or data, rows)
 
     def _evaluate(self) -> Record:
         """Return the figures of the present parameters on the training data and on held-out data, if there is any."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.dataset import Chunk, Dataset
-from hogwild.data.subsample import subsample
+from hogwild.data.subsample import spread_sample
 from hogwild.errors import CheckpointError, DataError
 from hogwild.events import EventLog, Parameters
 from hogwild.files import format_size, to_jsonable
@@ -228,7 +228,7 @@ def task_of_rows(
     rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle, scale)
     state = problem.start(rule)
 
-    evaluation = Evaluation(trained, rule, held_out, samples, seed)
+    evaluation = Evaluation(trained, rule, held_out, samples)
     size = sum(len(part) for part in state)
 
     def read(values: Floats) -> Parameters:
@@ -259,7 +259,6 @@ class Evaluation:
     rule: Rule
     held_out: Dataset | None
     samples: bool  # whether a sample will do if the data is large
-    seed: int
 
     def __call__(self, values: Floats, exactly: bool) -> dict[str, float]:
         """Return the figures of parameters."""
@@ -291,7 +290,7 @@ class Evaluation:
     def _sample(self) -> Dataset | None:
         data = self.trained.problem.data
         rows = sampled_rows(data)
-        return subsample(data, rows, self.seed) if self.samples and rows else None
+        return spread_sample(data, rows) if self.samples and rows else None
 
 
 def _sums_at_once(problem: RowProblem, data: Dataset, values: State) -> Any:

@@ -108,7 +108,8 @@ def run(job: Job) -> Run:
     used = max((record.get("workers_used", 0) for record in loop.history), default=0)
     if 0 < used < workers:
         epochs = loop.position.epoch + (loop.position.chunk > 0)
-        why = _why_idle(session.planned is not None and session.buffers is None, epochs, workers)
+        missing = session.planned is not None and session.buffers is None
+        why = _why_idle(missing, missing and session.is_compiling, epochs, workers)
         event_log.emit("workers", workers=used, cores=cores, message=f"{used} of {workers} workers trained: {why}")
     warn_if_worse(before, loop.history[-1], event_log)
     if seen is not None:
@@ -145,16 +146,22 @@ def useful_workers(cores: int, problem: RowProblem, rule: Rule, strategy: Strate
     return most, "so little is" if most == workers else "what so many workers would write at the same time is"
 
 
-def _why_idle(replicas_missing: bool, epochs: int, workers: int) -> str:
+def _why_idle(replicas_missing: bool, compiling: bool, epochs: int, workers: int) -> str:
     """Return the reason for which workers made no update in any epoch, and a setting with which all of them train.
 
-    >>> _why_idle(False, 1, 4)
+    >>> _why_idle(False, False, 1, 4)
     'the others found no rows left in 1 epoch; use more rows, or fewer workers'
     """
-    if replicas_missing:
+    if compiling:
         return (
             "the run ended before the loop with hot replicas was compiled, without which several are rarely faster; "
-            f"Hogwild({workers}, buffer=0), or --buffer 0, has no replicas, and all of its workers train from the start"
+            "it is being compiled now, once for this machine, and the next run has it"
+        )
+    if replicas_missing:
+        return (
+            "the loop with hot replicas, without which several are rarely faster, is compiled after some seconds of "
+            f"training, over all runs; Hogwild({workers}, buffer=0), or --buffer 0, has no replicas, and all of its "
+            "workers train from the start"
         )
     return f"the others found no rows left in {epochs} epoch{'s'[: epochs > 1]}; use more rows, or fewer workers"
 

@@ -7,7 +7,6 @@ import re
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -41,14 +40,13 @@ from hogwild.runtimes.shared_memory.epoch_runner import (
     State,
     WorkerDelays,
 )
+from hogwild.runtimes.shared_memory.missing_kernels import count_seconds, keep_seconds, seconds_without
 from hogwild.runtimes.shared_memory.thread_team import SliceTuner, ThreadTeam
 from hogwild.runtimes.state_copy import StateCopy, copied_state
 from hogwild.strategies.strategy import Strategy
 
-LONG = 2.0  # seconds of training by one worker, over all runs of this process, after which a missing kernel is compiled
+LONG = 2.0  # seconds of training by one worker, over all runs on this machine, after which a missing kernel is compiled
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# Seconds of training by one worker, by the missing kernel.
-_single_worker_seconds: defaultdict[Any, float] = defaultdict(float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +177,18 @@ class Session:
         """The thread pool for epochs whose chunks are claimed from Python."""
         return ThreadPoolExecutor(self.workers, thread_name_prefix="hogwild")
 
+    @property
+    def is_compiling(self) -> bool:
+        """Whether the kernel of hot replicas is being compiled, so that the next run has it."""
+        return self._compiling is not None
+
     def close(self) -> None:
         """Terminate the threads. A compilation in progress goes on, for the next run."""
+        if self.planned is not self.buffers:
+            keep_seconds(self.planned.kernel.loop)
+        self._end_threads()
+
+    def _end_threads(self) -> None:
         self.team.close()
         if "pool" in self.__dict__:
             self.__dict__.pop("pool").shutdown(wait=True, cancel_futures=True)
@@ -221,17 +229,21 @@ class Session:
         When the compilation is finished, end this segment, so that the next one uses hot replicas.
         """
         tick(updates)
-        now, before = time.perf_counter(), self._last_check
-        self._last_check = now
-        _single_worker_seconds[self.planned.kernel] += now - before
-        if self._compiling is None and _single_worker_seconds[self.planned.kernel] > LONG:
+        self._count_seconds()
+        if self._compiling is None and seconds_without(self.planned.kernel.loop) > LONG:
             self._compiling = _start_in_thread(self._compile_buffers)
         if self._compiling is not None and self._compiling.done():
             halt.set()
 
+    def _count_seconds(self) -> None:
+        """Count the seconds since the last call as trained by one worker, for lack of the kernel of hot replicas."""
+        now, before = time.perf_counter(), self._last_check
+        self._last_check = now
+        count_seconds(self.planned.kernel.loop, now - before)
+
     def _switch_to_replicas(self) -> None:
         """Switch to hot replicas and to all workers."""
-        self.close()
+        self._end_threads()
         self.buffers, self.workers = self.planned, self.planned.workers
         self.descents = [self.planned.descent(worker) for worker in range(self.workers)]
         self.team, self.slices, self._evaluation_slices = ThreadTeam(self.workers), SliceTuner(), SliceTuner()
