@@ -25,6 +25,7 @@ from hogwild.schedules import (
     Adaptive,
     Backoff,
     Constant,
+    Cooldown,
     Cosine,
     InverseScaling,
     InverseTime,
@@ -62,6 +63,8 @@ def moment(updates=None):
         (Steps(2.0, at=(0.75, 0.25), factor=0.5), lambda t, e, f: 2 * 0.5 ** ((f >= 0.25) * 1.0 + (f >= 0.75))),
         (Cosine(0.4), lambda t, e, f: 0.4 * np.cos(np.pi * f / 2) ** 2),
         (Cosine(0.4, floor=0.25), lambda t, e, f: 0.1 + 0.3 * (1 + np.cos(np.pi * f)) / 2),
+        (Cooldown(0.4, 0.5, 0.25), lambda t, e, f: 0.4 * (1 - 0.75 * np.maximum(0, 2 * f - 1))),
+        (Cooldown(0.4), lambda t, e, f: 0.4 * (1 - (1 - 0.2 / EPOCHS) * np.maximum(0, (f - 0.25) / 0.75))),
         (Warmup(Constant(0.4)), lambda t, e, f: 0.4 * np.where(e < 1, 0.1 + 0.9 * e, 1)),
         (LinearScaling(Constant(0.4), 32, 128, 2.0), lambda t, e, f: 0.4 * np.where(e < 2, 1 + 1.5 * e, 4)),
         (LinearScaling(Constant(0.4), 32, 128, 0.0), lambda t, e, f: 1.6 + 0 * t),
@@ -77,7 +80,10 @@ def test_every_schedule_is_its_closed_form(schedule, closed_form):
 
 
 def test_every_schedule_has_a_closed_form_above():
-    tested = {Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Warmup, Backoff, LinearScaling}
+    tested = {
+        Adaptive, Constant, InverseTime, InverseScaling, Optimal, Steps, Cosine, Cooldown, Warmup, Backoff,
+        LinearScaling,
+    }  # fmt: skip
     assert set(SCHEDULES.values()) == tested
 
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from hogwild.schedules import Adaptive as Adaptive
     from hogwild.schedules import Backoff as Backoff
     from hogwild.schedules import Constant as Constant
+    from hogwild.schedules import Cooldown as Cooldown
     from hogwild.schedules import Cosine as Cosine
     from hogwild.schedules import InverseScaling as InverseScaling
     from hogwild.schedules import InverseTime as InverseTime
@@ -123,8 +124,8 @@ _HOMES = {
     "hogwild.data.sampling": ("Split", "Replacement", "Weighted", "WeightedRandom", "Whole", "LabelSkew", "SizeSkew"),
     "hogwild.rules": ("SGD", "Momentum", "AdaGrad", "FTRL", "Adam", "SDCA", "PassiveAggressive", "Sequential"),
     "hogwild.schedules": (
-        "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Adaptive", "Warmup",
-        "LinearScaling",
+        "Constant", "InverseTime", "InverseScaling", "Optimal", "Backoff", "Steps", "Cosine", "Cooldown", "Adaptive",
+        "Warmup", "LinearScaling",
     ),
     "hogwild.strategies": (
         "Serial", "Hogwild", "Locked", "RoundRobin", "Averaging", "Synchronous", "LargeMinibatch", "ParameterServer",

@@ -54,10 +54,10 @@ def test_a_file_gives_options_and_the_command_line_prevails(
     )
     record = Trained(["--config", str(file)], capsys).record
     assert (record["strategy"], record["epochs"], record["rows"], record["test_rows"]) == ("serial", 3, 240, 60)
-    assert record["schedule"] == "Cosine(step=0.5, floor=0.0)"
+    assert record["schedule"] == "Cooldown(step=0.5, start=0.25, floor='auto')"
     assert record["history"][0]["step"] < 0.5
     record = Trained(["--config", str(file), "--epochs", "1", "--step", "0.25"], capsys).record
-    assert (record["epochs"], record["schedule"]) == (1, "Cosine(step=0.25, floor=0.0)")
+    assert (record["epochs"], record["schedule"]) == (1, "Cooldown(step=0.25, start=0.25, floor='auto')")
 
 
 def test_hyphens_and_underscores_lists_and_numbers(tmp_path: Path) -> None:

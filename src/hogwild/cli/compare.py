@@ -23,8 +23,13 @@ def compare(
         str, typer.Option(help="Numbers, with commas between them. Default: one, and one per core.", show_default=False)
     ] = "",
     schedules: Annotated[
-        str, typer.Option(help="Names, with commas between them, such as constant,cosine,warmup:2:cosine.")
-    ] = "cosine",
+        str,
+        typer.Option(
+            help="Names, with commas between them, such as constant,cosine,warmup:2:cosine. Default: what suits the "
+            "rule, cooldown or cosine.",
+            show_default=False,
+        ),
+    ] = "",
     loss: Annotated[str, typer.Option(help="Of a linear model.")] = "logistic",
     l2: Annotated[float, typer.Option(help="The strength of its penalty.")] = 0.0,
     rule: Annotated[str, typer.Option(help="sgd, momentum, adagrad, ftrl or adam.")] = "adagrad",
@@ -65,13 +70,13 @@ def compare(
         raise ParameterError(f"{data}: there is no such file.")
     if not 0 < holdout < 1:
         raise ParameterError(f"--holdout is a fraction between 0 and 1. Got {holdout:g}.")
-    names, courses = _names("--strategies", strategies), _names("--schedules", schedules)
+    names = _names("--strategies", strategies)
+    courses = _names("--schedules", schedules or rules.named(rule).usual_schedule)
     for name in names:
         known.named(name)
     for name in courses:
         known_schedules.named(name)
     losses.named(loss)
-    rules.named(rule)
     counts = _counts(workers) or sorted({1, usable_cores()})
     settings = {
         "data": str(data.absolute()), "loss": loss, "l2": l2, "rule": rule, "epochs": epochs, "holdout": holdout,

@@ -77,9 +77,10 @@ def train(
         str | None,
         typer.Option(
             help="constant, inverse-time[:DECAY], inverse-scaling[:POWER], optimal, backoff[:BETA[:EPOCHS]], steps, "
-            "cosine[:FLOOR], adaptive[:FACTOR[:LEAST]], warmup[:EPOCHS[:START]][:SCHEDULE] (warmup:5:0.1:cosine rises "
-            "for 5 epochs from a tenth of the step) or linear-scaling[:REFERENCE[:EPOCHS]][:SCHEDULE] (the step times "
-            "the samples of a step over REFERENCE). Default: what suits the problem, mostly cosine.",
+            "cosine[:FLOOR], cooldown[:START[:FLOOR]], adaptive[:FACTOR[:LEAST]], warmup[:EPOCHS[:START]][:SCHEDULE] "
+            "(warmup:5:0.1:cosine rises for 5 epochs from a tenth of the step) or "
+            "linear-scaling[:REFERENCE[:EPOCHS]][:SCHEDULE] (the step times the samples of a step over "
+            "REFERENCE). Default: what suits the rule, cooldown or cosine.",
             show_default=False,
             rich_help_panel=_HOW,
         ),
@@ -305,7 +306,7 @@ def train(
     from hogwild.training.minimise import minimise
 
     made = kind.problem(training, asked, seed)
-    chosen = schedule_for(made, schedule, step)
+    chosen = schedule_for(made, rule_, schedule, step)
     started = time.perf_counter()
     logs = _log_files(log, tensorboard, context)
     with screen.alone(), closing(_progress(screen, watch)) as progress:

@@ -50,8 +50,8 @@ from hogwild.problems.factorisation_machine import FactorisationMachine
 from hogwild.problems.field_aware_fm import FieldAwareFactorisationMachine
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules import Rule
-from hogwild.schedules import Schedule, with_step
-from hogwild.schedules import named as schedule_named
+from hogwild.rules import named as rule_named
+from hogwild.schedules import Schedule, starting_at
 from hogwild.schedules.schedule import Step
 from hogwild.stopping import Budget
 from hogwild.strategies import Hogwild, Serial, Strategy
@@ -88,7 +88,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "rule": [str, object],
-        "schedule": [str, object],
+        "schedule": [str, object, None],
         "step": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "spread": NOT_NEGATIVE,
         "early_stopping": ["boolean"],
@@ -105,7 +105,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self, rank: int = 8, *, loss: Loss | str | OwnLoss | None = None, fields: ArrayLike | None = None,
         l2: float | Literal["auto"] | None = None, l2_factors: float | None = None, normalise: bool | None = None,
         fit_intercept: bool = True,
-        max_iter: int | None = None, rule: Rule | str = "adagrad", schedule: Schedule | str | float = "cosine",
+        max_iter: int | None = None, rule: Rule | str = "adagrad", schedule: Schedule | str | float | None = None,
         step: Step | None = None, spread: float = 0.1, early_stopping: bool = False, validation_fraction: float = 0.1,
         n_iter_no_change: int = 3, random_state: RandomState = None, n_jobs: int | None = None,
         strategy: Strategy | str | None = None, memory: int | str | None = None, device: str = "cpu",
@@ -183,7 +183,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def _fitted(self, data: Dataset, labels: LabelEncoding) -> Self:
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
         train, held_out = data.split(self.validation_fraction, seed) if self.early_stopping else (data, None)
-        schedule = self.schedule if self.step is None else with_step(schedule_named(self.schedule), self.step)
+        schedule = starting_at(self.step, self.schedule, rule_named(self.rule).usual_schedule)
         device = device_of(self.device, train.nonzeros * int(self.rank), chosen=self.strategy is not None)
         run = minimise(
             self._problem(train, labels, seed), self.rule, schedule, self._strategy(device), runtime_of(device),
@@ -300,8 +300,8 @@ class HogwildFMClassifier(ClassifierMixin, FactorEstimator):  # type: ignore[mis
         Maximum number of epochs. None is 20 epochs.
     rule : Rule or str, default "adagrad"
         Update rule, as in :func:`hogwild.minimise`.
-    schedule : Schedule or str, default "cosine"
-        Schedule of the step size, as in :func:`hogwild.minimise`.
+    schedule : Schedule or str, optional
+        Schedule of the step size, as in :func:`hogwild.minimise`. None is the usual one of the rule.
     step : float or "auto", optional
         Initial step size. None is the default of the problem.
     spread : float, default 0.1

@@ -27,7 +27,7 @@ from hogwild.problems.matrix_completion import MatrixCompletion
 from hogwild.rules import Rule
 from hogwild.rules import named as rule_named
 from hogwild.run import Run, WarmStart
-from hogwild.schedules import Constant, Schedule, named, with_step
+from hogwild.schedules import Constant, Schedule, starting_at
 from hogwild.stopping import Budget
 from hogwild.strategies import Strategy
 from hogwild.training.minimise import minimise
@@ -150,9 +150,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
             training, held_out = ratings.split(self.validation_fraction, self._seed)
             budget = Budget(self.max_iter, patience=self.n_iter_no_change)
         problem = self._problem(training, self.l2, None)
-        schedule = self.schedule
-        if self.step is not None:
-            schedule = with_step(named(problem.defaults.schedule if schedule is None else schedule), self.step)
+        schedule = starting_at(self.step, self.schedule, rule_named(problem.defaults.rule).usual_schedule)
         run = self._minimise(problem, schedule, budget, test=held_out)
         self._keep(run, problem, ratings)
         return self

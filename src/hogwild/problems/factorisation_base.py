@@ -190,11 +190,11 @@ class FactorisationProblem(RowProblem):
 
     @property
     def defaults(self) -> Defaults:
-        """Rule, schedule, step size and epochs that generalise well; step sizes that fit the rows best overfit.
+        """Rule, step size and epochs that generalise well; step sizes that fit the rows best overfit.
 
         Labels that are numbers may have any magnitude, so their step size is "auto".
         """
-        return Defaults("adagrad", "cosine", STEP if self.labels.classes is not None else "auto", EPOCHS)
+        return Defaults("adagrad", STEP if self.labels.classes is not None else "auto", EPOCHS)
 
     @property
     @abstractmethod

@@ -124,7 +124,7 @@ class GraphCut(RowProblem):
 
         Shares are between 0 and 1 in every graph, so one step size suits all.
         """
-        return Defaults("sgd", "cosine", 0.1, LEAST_EPOCHS)
+        return Defaults("sgd", 0.1, LEAST_EPOCHS)
 
     @property
     def work(self) -> int:

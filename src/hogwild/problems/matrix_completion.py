@@ -115,7 +115,7 @@ class MatrixCompletion(RowProblem):
     n_sums = 4
     # Number of consecutive updates with the same step size, as a cosine takes longer than a rating.
     updates_per_step = 64
-    defaults = Defaults("sgd", "cosine", 0.03, 20)
+    defaults = Defaults("sgd", 0.03, 20)
     # Strong penalties bring all factors to zero, from where no step leads away.
     warm_starts = False
 

@@ -36,13 +36,12 @@ SAMPLED_ROWS, SAMPLED_ENTRIES = 10_000, 2**22
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Rule, schedule, step size and epochs of a problem where the user gives none.
+    """Rule, step size and epochs of a problem where the user gives none; the rule has a usual schedule.
 
     None depends on the problem's size.
     """
 
     rule: str = "adagrad"
-    schedule: str = "cosine"
     # Step size for the default rule; other rules need other step sizes.
     step: float | Literal["auto"] = "auto"
     epochs: int | None = None
@@ -124,7 +123,7 @@ class Problem(ABC):
 
     @property
     def defaults(self) -> Defaults:
-        """The rule, the schedule, the step size and the epochs where the user gives none."""
+        """The rule, the step size and the epochs where the user gives none."""
         return Defaults()
 
     @property
@@ -231,7 +230,7 @@ class RowProblem(Problem):
         found = rules.named(usual.rule if rule is None else rule)
         if found.has_duals and schedule is None:
             return found, schedules.Constant(1.0)
-        planned = schedules.named(usual.schedule if schedule is None else schedule)
+        planned = schedules.named(found.usual_schedule if schedule is None else schedule)
         if found.has_duals and step_of(planned) == "auto":
             return found, with_step(planned, 1.0)
         if isinstance(schedule, str | None) and step_of(planned) == "auto":

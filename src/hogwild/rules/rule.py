@@ -63,6 +63,11 @@ class Rule(ABC):
         return False
 
     @property
+    def usual_schedule(self) -> str:
+        """The name of the schedule with which the rule goes where the user gives none."""
+        return "cooldown" if self.self_annealing else "cosine"
+
+    @property
     def uniform_step(self) -> bool:
         """Whether all coordinates move by the same multiple of their gradient, so that L2 is one common factor."""
         return False

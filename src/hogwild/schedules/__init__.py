@@ -8,13 +8,14 @@ from typing import Any
 
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter, is_own, kebab, lookup, not_an_object
-from hogwild.schedules.decay import Adaptive, Backoff, Constant, Cosine, Steps
+from hogwild.schedules.decay import Adaptive, Backoff, Constant, Cooldown, Cosine, Steps
 from hogwild.schedules.inverse import InverseScaling, InverseTime, Optimal
 from hogwild.schedules.schedule import (
     FunctionSchedule,
     Moment,
     Rates,
     Schedule,
+    Step,
     check_own_schedule,
     step_of,
     with_base,
@@ -32,6 +33,7 @@ SCHEDULES: dict[str, type[Schedule]] = {
         Backoff,
         Steps,
         Cosine,
+        Cooldown,
         Adaptive,
         Warmup,
         LinearScaling,
@@ -75,6 +77,17 @@ def named(schedule: str | float | Schedule | Callable[[Moment], Rates]) -> Sched
         return kind(**arguments)
     except ParameterError as error:  # names the number of the schedule that is wrong
         raise ParameterError(f"The 'schedule' parameter cannot be {schedule!r}: {error}") from None
+
+
+def starting_at(
+    step: Step | None, schedule: Schedule | str | float | None, usual: str
+) -> Schedule | str | float | None:
+    """Return the schedule argument of ``minimise`` for a step size given beside it; ``usual`` stands for None.
+
+    >>> starting_at(0.5, None, "cosine"), starting_at(None, None, "cosine")
+    (Cosine(step=0.5, floor=0.0), None)
+    """
+    return schedule if step is None else with_step(named(usual if schedule is None else schedule), step)
 
 
 def _arguments(kind: type[Schedule], text: str, parts: list[str]) -> dict[str, Any]:
@@ -126,6 +139,7 @@ __all__ = [
     "Adaptive",
     "Backoff",
     "Constant",
+    "Cooldown",
     "Cosine",
     "InverseScaling",
     "InverseTime",

@@ -1,8 +1,9 @@
-"""Step sizes that stay constant or fall: in steps, along a cosine, by rounds, or when the loss stops falling."""
+"""Step sizes that stay constant or fall: in steps, in a line or along a cosine, by rounds, or when the loss stalls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -112,6 +113,71 @@ class Cosine(Schedule):
             rates += self.floor
         rates *= positive_step(self)
         return rates
+
+
+AUTO_FLOOR = 0.2  # final share of the step size in a run of one epoch; in one of n epochs it is an n-th of that
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown(Schedule):
+    """Constant step size with a cooldown: from the fraction ``start`` of the budget on, it falls in a line.
+
+    This is the default with rules whose own steps fall, such as AdaGrad and FTRL. A step that falls to zero too early
+    or too far wastes the last rows of a run of few epochs.
+
+    Parameters
+    ----------
+    step : float or "auto", default "auto"
+        Initial step size; "auto" chooses it by short trial runs on a sample.
+    start : float, default 0.25
+        Fraction of the budget at which the step size begins to fall, at least 0 and below 1.
+    floor : float or "auto", default "auto"
+        Final step size as a fraction of the initial one, between 0 and 1; "auto" is 0.2 divided by the epochs.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> moment = Moment(np.arange(1.0, 6.0), 4 * np.linspace(0, 1, 5), np.linspace(0, 1, 5))
+    >>> Cooldown(1.0)(moment).round(3)
+    array([1.   , 1.   , 0.683, 0.367, 0.05 ])
+
+    References
+    ----------
+    A. Hägele et al., "Scaling Laws and Compute-Optimal Training Beyond Fixed Training Durations", NeurIPS 2024.
+    """
+
+    step: Step = "auto"
+    start: float = 0.25
+    floor: float | Literal["auto"] = "auto"
+
+    numbers = ("start", "floor")
+
+    is_proportional = True
+
+    def __post_init__(self) -> None:
+        check_step(self.step)
+        if not 0 <= self.start < 1:
+            raise invalid_parameter("start", "at least 0 and below 1", self.start)
+        if self.floor != "auto" and not (isinstance(self.floor, int | float) and 0 <= self.floor <= 1):
+            raise invalid_parameter("floor", "between 0 and 1, or 'auto'", self.floor)
+
+    def __call__(self, moment: Moment) -> Rates:
+        spent = np.clip(moment.fraction, 0, 1)
+        left = np.minimum((1 - spent) / (1 - self.start), 1)
+        floor = self._auto_floor(moment.epochs, spent) if self.floor == "auto" else self.floor
+        rates: Rates = left + floor * (1 - left)
+        rates *= positive_step(self)
+        return rates
+
+    @staticmethod
+    def _auto_floor(epochs: Rates, spent: Rates) -> Rates:
+        """Return the floor for a run of as many epochs as the pace so far leads to, of at least one."""
+        whole = np.divide(epochs, spent, out=np.ones_like(spent), where=spent > 0)
+        return AUTO_FLOOR / np.maximum(whole, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ def minimise(
     """Minimise a problem by stochastic gradient descent.
 
     Every part is a name or an object. Parts that are left out suit the problem. Data in memory or in files is trained
-    on threads by AdaGrad with a cosine schedule, or by SDCA where that is faster. A ``Module`` is trained on processes
-    by Adam at a constant step size.
+    on threads by AdaGrad with a cooldown, or by SDCA where that is faster. A ``Module`` is trained on processes by Adam
+    at a constant step size.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ def minimise(
     rule : Rule or str, optional
         Update rule, such as "sgd" or "adagrad". For a ``Module`` it is an optimiser class or instance of PyTorch.
     schedule : Schedule, str or float, optional
-        Step size over the run, such as "cosine" or ``Constant(0.1)``.
+        Step size over the run, such as "cosine" or ``Constant(0.1)``. By default "cooldown" with AdaGrad and FTRL, and
+        "cosine" with other rules.
     strategy : Strategy or str, default "hogwild"
         Way in which workers share the parameters.
     runtime : Runtime or str, optional

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typer.models import OptionInfo
 
     from hogwild.problems.problem import Problem
-    from hogwild.schedules.schedule import Schedule, Step
+    from hogwild.schedules.schedule import Step
 
 PANEL = "What is minimised"
 
@@ -140,19 +140,22 @@ def warmup_ends(schedule: str, epochs: int) -> bool:
     return warmup_epochs(named(schedule)) <= epochs
 
 
-def schedule_for(problem: Problem | None, schedule: str | None, step: str | None) -> Schedule | str | None:
-    """Return the schedule argument of ``minimise``; None stands for the default of the problem.
+def schedule_for(problem: Problem | None, rule: Any, schedule: str | None, step: str | None) -> Any:
+    """Return the schedule argument of ``minimise``; None stands for the usual one of the rule.
 
-    >>> schedule_for(None, None, None), schedule_for(None, "constant", "0.5"), schedule_for(None, None, "2")
-    (None, Constant(step=0.5), Cosine(step=2.0, floor=0.0))
+    >>> schedule_for(None, None, None, None), schedule_for(None, None, "constant", "0.5")
+    (None, Constant(step=0.5))
+    >>> schedule_for(None, None, None, "2")
+    Cosine(step=2.0, floor=0.0)
     """
-    from hogwild.problems.problem import Defaults, Problem
-    from hogwild.schedules import named, with_step
+    from hogwild import rules
+    from hogwild.problems.problem import RowProblem
+    from hogwild.schedules import starting_at
 
-    if step is None:
-        return schedule
-    usual = problem.defaults if isinstance(problem, Problem) else Defaults()
-    return with_step(named(schedule or usual.schedule), _number(step))
+    usual = "cosine"
+    if isinstance(problem, RowProblem):
+        usual = rules.named(problem.defaults.rule if rule is None else rule).usual_schedule
+    return starting_at(None if step is None else _number(step), schedule, usual)
 
 
 def _number(step: str) -> Step:

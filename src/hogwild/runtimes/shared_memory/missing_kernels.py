@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from hogwild.files import write_file
 from hogwild.jit import index_file
 
 MOST_BYTES = 64  # of a number in a file; what is longer was written by something else
@@ -40,9 +40,7 @@ def keep_seconds(kernel: Any) -> None:
         return
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f"{file.name}.{os.getpid()}")
-        new.write_text(f"{seconds_without(kernel):.3f}")
-        new.replace(file)
+        write_file(file, f"{seconds_without(kernel):.3f}".encode())
 
 
 def _file_of(kernel: Any) -> Path | None:
