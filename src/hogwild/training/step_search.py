@@ -183,6 +183,9 @@ STEEPEST = -0.5
 CLIFF = 10.0  # multiple of the best objective above which a step size counts as diverged
 SOON = 2**17  # non-zeros that one thread processes before another thread has woken up
 UNLIKELY = -0.75, 0.1  # range of plausible exponents; outside it, the difference between trials is due to chance
+# Octaves by which the best step size of a self-annealing rule is below that of its trials, and the fraction of an
+# octave to which it is rounded. A trial knows its few rows by heart soon, which favours long steps.
+CAUTION, ROUNDED = 0.35, 1 / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +206,11 @@ def choose_step(
     search, and longer ones decide. Of the best step size and its equals, the smallest is chosen. With many workers, or
     on all of the data, a large step size becomes unstable before a small one.
 
-    With a rule that is not self-annealing, the best step size falls with the length of a run. Short and longer trials
-    give the exponent, which extrapolates the step size to the length of the run. Where the trials do not show the
-    exponent, as with columns of very different scales, further trials are nearly as long as the run.
+    With a self-annealing rule, a parabola refines the choice, and the step size is a little smaller than that: trials
+    on few rows favour long steps. With a rule that is not self-annealing, the best step size falls with the length of a
+    run. Short and longer trials give the exponent, which extrapolates the step size to the length of the run. Where the
+    trials do not show the exponent, as with columns of very different scales, further trials are nearly as long as the
+    run.
 
     With ``held_out`` rows, the higher of the objective and the held-out loss decides. Where trials have less than half
     of the rows, because the rows are many, the held-out loss only excludes step sizes with which it rises.
@@ -224,8 +229,10 @@ def choose_step(
         short = StepSearch(trials, max(1, usual // LONGER), pool).search()
         long = StepSearch(trials, usual, pool).around(short.best)
         shorter = data.n_rows * epochs / usual  # ratio of the run's length to that of a trial
-        if tapers or shorter <= 1:
+        if shorter <= 1:
             return long.choice(long.smallest)
+        if tapers:
+            return long.choice(min(long.smallest, long.cautious))
         slope = long.slope(short)
         if UNLIKELY[0] < slope < UNLIKELY[1] and not (long.ends_at_a_cliff or has_uneven_rows(trials.rows)):
             return long.choice(2.0**long.bottom * shorter ** min(0.0, max(STEEPEST, slope)))
@@ -292,6 +299,16 @@ class StepSearch:
         at, best = math.log2(self.best), self.tried[self.best]
         below, above = (self.tried.get(self.best * times, math.inf) - best for times in (0.5, 2.0))
         return at + 0.5 * (below - above) / (below + above) if 0 < below + above < math.inf else at
+
+    @property
+    def cautious(self) -> float:
+        """A step size a little below the refined best one, rounded so that it is the same on every machine.
+
+        >>> search = StepSearch(None, 1, None, {0.5: 0.30, 1.0: 0.20, 2.0: 0.30})
+        >>> round(search.bottom, 2), search.cautious
+        (0.0, 0.841)
+        """
+        return float(f"{2.0 ** (round((self.bottom - CAUTION) / ROUNDED) * ROUNDED):.3g}")
 
     @property
     def ends_at_a_cliff(self) -> bool:
