@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import always_inline, bind, compiled
-from hogwild.kernels.atomics import prefetch, prefetch_near
 from hogwild.kernels.simd import plus, put, take, zeros
 from hogwild.kernels.work_queue import in_parts
+from hogwild.prefetch import prefetch, prefetch_near
 
 # mypy: disable-error-code="call-arg, unreachable, var-annotated, name-defined"
 

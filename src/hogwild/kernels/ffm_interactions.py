@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import always_inline
-from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.row_layouts import span
 from hogwild.kernels.simd import adagrad_of_fours, dot_of_fours
+from hogwild.prefetch import prefetch_to_write
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

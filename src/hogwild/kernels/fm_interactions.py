@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import always_inline
-from hogwild.kernels.atomics import prefetch_to_write
 from hogwild.kernels.row_layouts import span
+from hogwild.prefetch import prefetch_to_write
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

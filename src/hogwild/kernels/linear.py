@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.atomics import prefetch, prefetch_to_write
 from hogwild.kernels.row_layouts import span
+from hogwild.prefetch import prefetch, prefetch_to_write
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"
 # ruff: noqa: F821

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.kernels.atomics import exchange_if, load, lock, prefetch_to_write, unlock
+from hogwild.kernels.atomics import exchange_if, load, lock, unlock
 from hogwild.kernels.linear_epochs import prefetch_row
 from hogwild.kernels.row_layouts import span
+from hogwild.prefetch import prefetch_to_write
 from hogwild.rules.sdca import DUAL, INTERCEPT, SQUARED_NORM, SUM
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable"

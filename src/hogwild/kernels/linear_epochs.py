@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hogwild.kernels.atomics import prefetch
 from hogwild.kernels.row_layouts import span
+from hogwild.prefetch import prefetch
 
 # mypy: disable-error-code="call-arg, unreachable, name-defined"
 # ruff: noqa: F821

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hogwild.kernels.atomics import exchange_if, fetch_add, load, lock, prefetch_to_write, store, unlock
+from hogwild.kernels.atomics import exchange_if, fetch_add, load, lock, store, unlock
 from hogwild.kernels.futex import nap
 from hogwild.kernels.linear_epochs import (
     ALPHA,
@@ -52,6 +52,7 @@ from hogwild.kernels.linear_epochs import (
     step_size,
 )
 from hogwild.kernels.row_layouts import span
+from hogwild.prefetch import prefetch_to_write
 
 # mypy: disable-error-code="call-arg, unreachable, name-defined"
 # ruff: noqa: F821

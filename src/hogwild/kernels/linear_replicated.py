@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from hogwild.jit import always_inline
-from hogwild.kernels.atomics import exchange_if, load, lock, prefetch, prefetch_to_write, unlock
+from hogwild.kernels.atomics import exchange_if, load, lock, unlock
 from hogwild.kernels.linear import AHEAD, SMALLEST, damping, fold, merge
 from hogwild.kernels.row_layouts import span
+from hogwild.prefetch import prefetch, prefetch_to_write
 
 # mypy: disable-error-code="name-defined, call-arg, unreachable, assignment"
 # ruff: noqa: F821

@@ -1,10 +1,9 @@
-"""Deltas of parameters: dense vectors, or indices with values where that takes fewer bytes."""
+"""Deltas of parameters: dense vectors, or groups of values with indices where that takes fewer bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,32 @@ from numpy.typing import NDArray
 
 from hogwild.errors import MessageError
 from hogwild.jit import compiled
-from hogwild.messaging.places import Places
+from hogwild.prefetch import prefetch_to_write
 
 Floats = NDArray[Any]
 INDEX = np.uint32
 COMPILED = (np.dtype(np.float32), np.dtype(np.float64))  # Types of numbers for which loops are compiled.
 MANY = 2**13  # Values from which on a compiled loop adds a sparse vector.
+AHEAD = 16  # groups between one that is added to and the one that is fetched into the cache meanwhile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseDelta:
-    """Sparse vector: values at sorted indices, and zeros at all other indices up to ``size``.
+    """Sparse vector: groups of ``width`` consecutive values, and zeros at all other places up to ``size``.
+
+    A group begins at its index times the width. Groups come in any order, and those of one index add up. ``size`` is a
+    multiple of the width.
 
     >>> SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3).dense()
     array([0., 2., 0.], dtype=float32)
+    >>> SparseDelta(np.array([1, 1], INDEX), np.ones(4, np.float32), 6, width=2).dense()
+    array([0., 0., 2., 2., 0., 0.], dtype=float32)
     """
 
     indices: NDArray[np.uint32]
     values: Floats
     size: int
+    width: int = 1
 
     @property
     def nbytes(self) -> int:
@@ -40,7 +46,7 @@ class SparseDelta:
     def dense(self, dtype: type = np.float32) -> Floats:
         """Return the vector with its zeros, as an array."""
         whole: Floats = np.zeros(self.size, dtype)
-        whole[self.indices] = self.values
+        add(whole, self)
         return whole
 
 
@@ -72,10 +78,13 @@ def shorter(places: int, whole: Floats) -> bool:
 
 def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
     """Add a multiple of a vector to an array, in place."""
-    if isinstance(vector, SparseDelta) and len(vector.indices) > MANY and vector.values.dtype in COMPILED:
-        _add_at(into, vector.indices, vector.values, into.dtype.type(times))
-    elif isinstance(vector, SparseDelta):
-        into[vector.indices] += into.dtype.type(times) * vector.values
+    if isinstance(vector, SparseDelta):
+        if vector.values.dtype in COMPILED and into.dtype in COMPILED:
+            table = into.reshape(-1, vector.width)
+            _add_groups(table, vector.indices, vector.values, into.dtype.type(times))
+        else:
+            groups = vector.values.astype(into.dtype).reshape(-1, vector.width)
+            np.add.at(into.reshape(-1, vector.width), vector.indices, into.dtype.type(times) * groups)
     elif times == 1.0:
         into += vector
     else:
@@ -83,9 +92,14 @@ def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
 
 
 @compiled
-def _add_at(into: Floats, indices: Any, values: Floats, times: Any) -> None:
+def _add_groups(table: Any, indices: Any, values: Any, times: Any) -> None:
+    width = table.shape[1]
     for i in range(indices.size):
-        into[indices[i]] += times * values[i]
+        if i + AHEAD < indices.size:
+            prefetch_to_write(table, np.int64(indices[i + AHEAD]), 0)
+        u = np.int64(indices[i])
+        for k in range(width):
+            table[u, k] += times * values[i * width + k]
 
 
 def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
@@ -110,98 +124,41 @@ def scaled(vector: Vector, times: float) -> Vector:
     """
     if isinstance(vector, SparseDelta):
         values = vector.values.dtype.type(times) * vector.values
-        return SparseDelta(vector.indices, frozen(values), vector.size)
+        return SparseDelta(vector.indices, frozen(values), vector.size, vector.width)
     return frozen(vector.dtype.type(times) * vector)
 
 
-def summed(first: Vector, second: Vector) -> Vector:
-    """Return the sum of two vectors, sparse if both are sparse.
+def total(vectors: Sequence[Vector]) -> Vector:
+    """Return the sum of vectors, in the form that takes fewer bytes.
+
+    Groups of sparse vectors are put one after the other. To add them to parameters takes no longer than to add them up
+    first.
 
     >>> one = SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 9)
-    >>> summed(one, one).values
-    array([4.], dtype=float32)
+    >>> total([one, one]).values
+    array([2., 2.], dtype=float32)
     """
-    kinds = {each.values.dtype for each in (first, second) if isinstance(each, SparseDelta)}
-    if isinstance(first, SparseDelta) and isinstance(second, SparseDelta) and kinds <= set(COMPILED):
-        indices = np.empty(len(first.indices) + len(second.indices), INDEX)
-        values = np.empty(len(indices), first.values.dtype)
-        count = _merge(first.indices, first.values, second.indices, second.values, indices, values)
-        return SparseDelta(frozen(indices[:count]), frozen(values[:count]), first.size)
-    whole = first.dense() if isinstance(first, SparseDelta) else first.copy()
-    add(whole, second)
+    sparse = [vector for vector in vectors if isinstance(vector, SparseDelta)]
+    if len(vectors) == 1:
+        return vectors[0]
+    if len(sparse) == len(vectors) and len({(each.size, each.width) for each in sparse}) == 1:
+        indices = np.concatenate([each.indices for each in sparse])
+        values = np.concatenate([each.values for each in sparse])
+        return compact(SparseDelta(frozen(indices), frozen(values), sparse[0].size, sparse[0].width))
+    size = sparse[0].size if sparse else len(vectors[0])  # type: ignore[arg-type]
+    whole = np.zeros(size, np.float32)
+    for vector in vectors:
+        add(whole, vector)
     return frozen(whole)
 
 
-class Adder:
-    """Sums of vectors of one size, in memory that is kept from sum to sum.
-
-    The time depends on the number of values that are added, and neither on the size nor on the number of vectors.
-
-    >>> Adder(900).sum_of([SparseDelta(np.array([7, 8], INDEX), np.ones(2, np.float32), 900)] * 3).values
-    array([3., 3.], dtype=float32)
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._places: Places | None = None
-        self._whole: Floats = np.empty(0, np.float32)
-
-    def sum_of(self, vectors: Sequence[Vector]) -> Vector:
-        """Return the sum of one or more vectors, sparse if all are sparse and the sum is short."""
-        sparse = [each for each in vectors if isinstance(each, SparseDelta) and each.values.dtype in COMPILED]
-        if len(vectors) < 3 or len(sparse) < len(vectors):
-            return reduce(summed, vectors)
-        if self._places is None:
-            self._places, self._whole = Places(self.size), np.zeros(self.size, np.float32)
-        for vector in sparse:
-            _add_at(self._whole, vector.indices, vector.values, np.float32(1))
-            self._places.mark(vector.indices)
-        indices = self._places.take()
-        values = np.empty(len(indices), np.float32)
-        _take_at(self._whole, indices, values)
-        return compact(SparseDelta(frozen(indices), frozen(values), self.size))
-
-
-@compiled
-def _take_at(whole: Floats, indices: Any, values: Floats) -> None:
-    """Take values at indices, and leave zeros there."""
-    for i in range(indices.size):
-        values[i] = whole[indices[i]]
-        whole[indices[i]] = 0
-
-
-@compiled
-def _merge(first: Any, first_values: Any, second: Any, second_values: Any, indices: Any, values: Any) -> int:
-    """Merge two sorted vectors, add values at equal indices, and return the number of indices."""
-    i = j = count = 0
-    while i < first.size or j < second.size:
-        take_first = j == second.size or (i < first.size and first[i] <= second[j])
-        take_second = i == first.size or (j < second.size and second[j] <= first[i])
-        value = values.dtype.type(0)
-        if take_first:
-            indices[count] = first[i]
-            value += first_values[i]
-            i += 1
-        if take_second:
-            indices[count] = second[j]
-            value += second_values[j]
-            j += 1
-        values[count] = value
-        count += 1
-    return count
-
-
 def warm_up() -> None:
-    """Compile or load the loops of this module, so that a run does not wait for them."""
-    size = 2 * MANY
-    delta = SparseDelta(frozen(np.arange(MANY + 1, dtype=INDEX)), frozen(np.zeros(MANY + 1, np.float32)), size)
-    add(np.zeros(size, np.float32), delta)
-    Adder(size).sum_of([delta] * 3)
-    summed(delta, delta)
+    """Compile or load the loop of this module, so that a run does not wait for it."""
+    add(np.zeros(2, np.float32), SparseDelta(frozen(np.zeros(1, INDEX)), frozen(np.zeros(1, np.float32)), 2))
 
 
 def part(vector: Vector, start: int, stop: int) -> Vector:
-    """Return the slice of a vector from index ``start`` up to index ``stop``.
+    """Return the slice of a vector from index ``start`` up to index ``stop``, of whole groups.
 
     >>> part(SparseDelta(np.array([1, 5], INDEX), np.array([2.0, 3.0], np.float32), 9), 4, 9).indices
     array([1], dtype=uint32)
@@ -210,9 +167,12 @@ def part(vector: Vector, start: int, stop: int) -> Vector:
         return vector[start:stop]
     if (start, stop) == (0, vector.size):
         return vector
-    # Bounds of the same type, since the indices would be converted otherwise.
-    first, last = np.searchsorted(vector.indices, np.array([start, stop], INDEX))
-    return SparseDelta(vector.indices[first:last] - INDEX(start), vector.values[first:last], stop - start)
+    width = vector.width
+    first = INDEX(start // width)
+    # Smaller indices wrap around to large ones.
+    inside = vector.indices - first < INDEX((stop - start) // width)
+    values = vector.values.reshape(-1, width)[inside].reshape(-1)
+    return SparseDelta(vector.indices[inside] - first, values, stop - start, width)
 
 
 def compact(vector: Vector) -> Vector:
@@ -236,10 +196,11 @@ def joined(pieces: Sequence[Vector | None], parts: Sequence[tuple[int, int]]) ->
     if not there or len(pieces) == 1:
         return pieces[0]
     size = parts[-1][1]
-    if all(isinstance(piece, SparseDelta) for piece, _ in there):
-        sparse = [(piece, start) for piece, start in there if isinstance(piece, SparseDelta)]
-        indices = np.concatenate([piece.indices + INDEX(start) for piece, start in sparse])
-        return SparseDelta(indices, np.concatenate([piece.values for piece, _ in sparse]), size)
+    sparse = [(piece, start) for piece, start in there if isinstance(piece, SparseDelta)]
+    if len(sparse) == len(there):
+        width = sparse[0][0].width
+        indices = np.concatenate([piece.indices + INDEX(start // width) for piece, start in sparse])
+        return SparseDelta(indices, np.concatenate([piece.values for piece, _ in sparse]), size, width)
     whole = np.zeros(size, np.float32)
     for piece, start in there:
         stop = start + (piece.size if isinstance(piece, SparseDelta) else len(piece))
@@ -253,8 +214,9 @@ def checked(vector: Vector, size: int) -> Vector:
     A vector of another size comes from another run or is damaged. Adding it would corrupt the parameters.
     """
     if isinstance(vector, SparseDelta):
-        fits = vector.size == size and len(vector.indices) == len(vector.values)
-        if fits and len(vector.indices) and int(vector.indices.max()) >= size:
+        fits = vector.size == size and vector.width > 0 and size % vector.width == 0
+        fits = fits and len(vector.indices) * vector.width == len(vector.values)
+        if fits and len(vector.indices) and int(vector.indices.max()) * vector.width >= size:
             fits = False
     else:
         fits = vector.shape == (size,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,9 +35,9 @@ class RunConfig:
     seconds: float | None = None  # Limit of the duration of the run, in seconds.
     silence: float = 600.0  # Seconds without any message, after which the run fails.
     late: frozenset[int] = frozenset()
-    # Number of exchanged values that are parameters. The values after them are state of the update rule.
-    parameters: int | None = None
-
+    # The exchanged values that are parameters. The others are state of the update rule, or buffers of a network.
+    parameters: slice = field(default_factory=partial(slice, None))
+    group: int = 1  # Number of consecutive values of a coordinate, which one server has.
     saves: bool = False  # Whether each epoch ends with a snapshot from which the run can resume.
     run_ahead: int = 0  # Most pushes of a worker while a pull is on its way.
     every: RecordInterval = field(default_factory=RecordInterval)  # Interval of records between those of epochs.
@@ -53,6 +54,18 @@ class RunConfig:
     def size(self) -> int:
         """The number of values that nodes exchange: parameters and state of the update rule."""
         return len(self.start)
+
+    def parameters_between(self, start: int, stop: int) -> slice:
+        """Return which of the values from index ``start`` up to ``stop`` are parameters.
+
+        >>> import numpy as np
+        >>> config = RunConfig(1, np.zeros(12), 1, 1, parameters=slice(0, None, 3))
+        >>> np.arange(4, 10)[config.parameters_between(4, 10)], np.arange(6, 8)[config.parameters_between(6, 8)]
+        (array([6, 9]), array([6]))
+        """
+        every = range(*self.parameters.indices(self.size))
+        first = every.start + every.step * max(0, -(-(start - every.start) // every.step))
+        return slice(first - start, max(0, min(every.stop, stop) - start), every.step)
 
     @property
     def quota(self) -> int:

@@ -26,7 +26,7 @@ class Late:
     workers: int
     now: Floats  # Parameters of the server now.
     read: Floats | None  # Parameters that the worker pulled; None if they are unknown.
-    parameters: int  # Number of leading values that are parameters. The others are state of the update rule.
+    parameters: slice  # The values that are parameters. The others are state of the update rule.
     step: float  # Mean step size of the burst that made the delta.
 
 
@@ -122,13 +122,16 @@ class DelayCompensation:
     def __call__(self, change: Vector, late: Late) -> Vector:
         if late.read is None or late.step <= 0:
             return change
-        factor, few = self.strength / late.step, late.parameters
+        factor, chosen = self.strength / late.step, late.parameters
         if isinstance(change, SparseDelta):
-            drift = np.where(change.indices < few, late.now[change.indices] - late.read[change.indices], 0)
+            every = range(*chosen.indices(change.size))
+            places = change.indices.astype(np.int64)
+            of_parameters = (places >= every.start) & (places < every.stop) & ((places - every.start) % every.step == 0)
+            drift = np.where(of_parameters, late.now[places] - late.read[places], 0)
             values = change.values - factor * change.values * change.values * drift
             return SparseDelta(change.indices, values.astype(change.values.dtype), change.size)
-        corrected = change.copy()
-        corrected[:few] -= factor * change[:few] * change[:few] * (late.now - late.read)[:few]
+        corrected, moved = change.copy(), change[chosen]
+        corrected[chosen] -= factor * moved * moved * (late.now - late.read)[chosen]
         return frozen(corrected)
 
 

@@ -96,7 +96,7 @@ class ElasticAveraging(Strategy):
 
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator, the servers with the centre, and the workers."""
-        parts, compression = parts_of(config.size, self.shards), compressions.named(self.compression)
+        parts, compression = parts_of(config, self.shards), compressions.named(self.compression)
         share = self.elasticity or 0.9 / config.workers
 
         def works() -> Role:

@@ -224,7 +224,7 @@ class ParameterServer(Strategy):
     def roles(self, config: RunConfig) -> Roles:
         """Return functions that make the roles of a coordinator, the servers and the workers."""
         bound, controlled, mean = self._bound_at_pull, self.controlled, self._takes_mean
-        parts, correction = parts_of(config.size, self.shards), delay_correction.named(self.correction)
+        parts, correction = parts_of(config, self.shards), delay_correction.named(self.correction)
         return server_roles(
             config,
             self.shards,

@@ -145,7 +145,7 @@ def task_of_batches(batches: BatchSource, test: Any) -> LocalTask:
         return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
     return LocalTask(
-        frozen(start), parameters, batches.epoch, lambda worker: BatchTrainer(batches, feed), measure, read
+        frozen(start), slice(parameters), batches.epoch, lambda worker: BatchTrainer(batches, feed), measure, read
     )
 
 

@@ -30,7 +30,7 @@ from hogwild.training.checkpoints import check_same, completed
 from hogwild.training.job import Job, warn_if_worse
 from hogwild.training.run_report import summary
 
-KIND = "messages"
+KIND = "messages, by coordinates"  # of checkpoints; those of earlier versions have other orders of values
 
 
 class MessageCheckpointer:
@@ -140,13 +140,14 @@ class LocalTask:
     """
 
     start: Floats
-    parameters: int  # number of parameters: the leading entries of the vector, before buffers or the state of the rule
+    parameters: slice  # the entries that are parameters, beside buffers or the state of the rule
     epoch: int  # terms of an epoch, over all workers
     make_trainer: Callable[[int], LocalTrainer]
     measure: Callable[[Floats, bool], dict[str, float]]  # exactly, or on a sample of large training data
     read: Callable[[Floats], Parameters]  # from the vector that nodes exchange to the parameters of the model
     cores: int = 1  # cores that train each burst together
     resident: bool = False  # whether trainers keep their parameters between bursts
+    group: int = 1  # number of consecutive values of a coordinate
     compiled_rows: CompiledRows | None = None  # the rows for a compiled event loop of a simulator, if there is one
     folders: Mapping[int, Sequence[Path]] = field(default_factory=dict)  # that a worker's machine must have
 
@@ -236,6 +237,7 @@ def _config(task: LocalTask, job: Job, schedule: Schedule | None, budget: Budget
         saves=job.checkpoints is not None,
         run_ahead=runtime.run_ahead if ahead is None else ahead,
         resident=task.resident,
+        group=task.group,
         every=RecordInterval.parse(job.options.every),
         seed=job.options.seed,
         loss_limit=loss_limit,

@@ -28,12 +28,11 @@ class MinibatchLoop:
     def begin(self, start: Floats) -> None:
         """Take the parameters from which all rows begin, as ``pack_state`` returns them."""
         first = 0
-        for column in range(self.width):
-            for part in self._loop.state:
-                values = start[first : first + len(part)]
-                part[:, column] = part[:, self.width + column] = values
-                part[:, 2 * self.width + column] = 0
-                first += len(part)
+        for part in self._loop.state:
+            values = start[first : first + len(part) * self.width].reshape(-1, self.width)
+            part[:, : self.width] = part[:, self.width : 2 * self.width] = values
+            part[:, 2 * self.width :] = 0
+            first += values.size
 
     def __call__(self, chunk: Chunk, rates: Floats) -> float:
         """Add up the changes that each row alone would make; return the sum of the losses."""

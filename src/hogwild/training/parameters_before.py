@@ -11,59 +11,59 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.dataset import Chunk
-from hogwild.kernels.touched_parameters import copy_rows
-from hogwild.messaging.deltas import Floats
-from hogwild.messaging.places import Places
-from hogwild.problems.problem import State
+from hogwild.kernels.touched_parameters import copy_rows, note_features, put_back, unmark
+from hogwild.messaging.deltas import INDEX, Floats
 
 
 @dataclass(eq=False)
 class ParametersBefore:
-    """Features of a burst, and a copy of their parameters before it.
+    """Features of a burst, in the order of their first visit, and a copy of their parameters before it.
 
-    The memory of the copy is the same for all bursts: new memory takes longer to get than to fill.
+    The memory of the copy is the same for all bursts. There is room for all features, of which the system provides only
+    what bursts have used.
     """
 
-    state: State
-    all_features: Any
-    _pieces: list[Any] = field(default_factory=list)  # features of each chunk that earlier chunks do not have
-    _rows: int = 0  # parameters that are copied
+    table: Floats  # a row of parameters for each feature
+    count: int = 0  # features of this burst; those of the last one until the next begins
+    whole: bool = False  # whether all parameters are copied, in the order of the features
+    _features: Any = field(init=False)
+    _values: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.outputs = len(self.state[1])
-        self._places = Places(len(self.all_features))
-        self._values: Any = np.empty((0, self.state[0].shape[1]), np.float32)
+        self._marks = np.zeros(-(-len(self.table) // 64), np.uint64)
+        # One place more than features, for one that is noted already.
+        self._features, self._values = np.empty(len(self.table) + 1, INDEX), np.empty(self.table.shape, np.float32)
 
-    def note_all(self) -> None:
-        """Copy all parameters, for a burst that has most features."""
-        self._copy(self.all_features)
+    def begin(self, whole: bool) -> None:
+        """Begin a burst; with ``whole``, copy all parameters, because it has most features."""
+        if not self.whole:
+            unmark(self._marks, self._features[: self.count])
+        self.count, self.whole = 0, whole
+        if whole:
+            self._values[:] = self.table
 
     def note(self, chunk: Chunk) -> None:
-        """Copy the parameters of the features of a chunk, before its rows are trained."""
-        self._places.mark_rows(chunk.rows.indptr, chunk.rows.indices, chunk.order)
-        features = self._places.take()
-        if self._pieces:
-            features = np.setdiff1d(features, np.concatenate(self._pieces), assume_unique=True)
-        self._copy(features)
+        """Copy the parameters of the new features of a chunk, before its rows are trained."""
+        if self.whole:
+            return
+        rows, first = chunk.rows, self.count
+        self.count = note_features(rows.indptr, rows.indices, chunk.order, self._marks, self._features, first)
+        copy_rows(self.table, self._features[first : self.count], self._values[first:])
 
-    def take(self) -> tuple[Any, Floats]:
-        """Return the features in ascending order, and a row for each of their parameters; begin anew."""
-        rows = self._rows
-        if len(self._pieces) == 1:
-            features = self._pieces[0]
-        else:
-            features = np.concatenate([self.all_features[:0], *self._pieces])
-            order = np.argsort(features)
-            features, places = features[order], order[:, None] * self.outputs + np.arange(self.outputs)
-            self._values[:rows] = self._values[places.ravel()]
-        self._pieces, self._rows = [], 0
-        return features, self._values[:rows]
+    @property
+    def features(self) -> Any:
+        """The features of the burst."""
+        return self._features[: self.count]
 
-    def _copy(self, features: Any) -> None:
-        first, self._rows = self._rows, self._rows + len(features) * self.outputs
-        if self._rows > len(self._values):
-            longer = np.empty((self._rows, self._values.shape[1]), np.float32)
-            longer[:first] = self._values[:first]
-            self._values = longer
-        copy_rows(self.state[0], features, self.outputs, self._values[first : self._rows])
-        self._pieces.append(features)
+    @property
+    def values(self) -> Floats:
+        """Their parameters before it, or all parameters."""
+        before: Floats = self._values[: len(self.table) if self.whole else self.count]
+        return before
+
+    def restored(self, table: Floats) -> Floats:
+        """Return a copy of a table with the parameters before the burst."""
+        found = self.values.copy() if self.whole else table.copy()
+        if not self.whole:
+            put_back(found, self.features, self.values)
+        return found

@@ -7,25 +7,18 @@ of parameters.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from hogwild.data.packing.mapped_arrays import check_mapped_files
-from hogwild.kernels.touched_parameters import (
-    add_sparse,
-    add_whole,
-    put_back,
-    scatter,
-    weigh_changes,
-    write_indices,
-)
+from hogwild.kernels.touched_parameters import add_groups, weigh_all_changes, weigh_changes
 from hogwild.messaging import deltas
-from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
+from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, compact, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.change_damping import ChangeDamping
+from hogwild.training.change_weights import ChangeWeights, levels
 from hogwild.training.parameters_before import ParametersBefore
 from hogwild.training.row_trainer import RowSource, pack_state, unpack_state
 
@@ -45,7 +38,7 @@ class ResidentTrainer:
     """
 
     rows: RowSource
-    weights: Floats  # weight of each parameter's change, in the order of ``pack_state``
+    weights: ChangeWeights
     cores: NodeCores | None = None  # cores that share the bursts; None for one
 
     def __post_init__(self) -> None:
@@ -55,13 +48,15 @@ class ResidentTrainer:
             SingleThreadLoop(problem, rule, alone) if self.cores is None else self.cores.loop(problem, rule)
         )
         self.state = self.loop.state
-        self._outputs = len(self.state[1])
+        weights, beside = self.state
+        # The parameters of a feature, of all outputs, lie together.
+        self._table, self._beside = weights.reshape(-1, beside.size), beside.reshape(-1)
         data = problem.data
         self._row_length = data.nonzeros / max(1, data.n_rows)
-        self._all = np.arange(len(self.state[0]) // self._outputs, dtype=np.uint32)
-        self._before = ParametersBefore(self.state, self._all)
-        self._damping = ChangeDamping.of(problem, self.rows.rule, self.rows.workers, len(self._all))
-        self._last: _Undo | None = None
+        self._before = ParametersBefore(self._table)
+        damping = ChangeDamping.of(problem, rule, self.rows.workers, len(self._table))
+        self._shares = ChangeShares(self.weights, damping, len(beside))
+        self._last: _LastBurst | None = None
 
     def warm_up(self, start: Floats) -> None:
         """Run two bursts before training, so that all functions are compiled before other nodes wait for this one."""
@@ -70,8 +65,7 @@ class ResidentTrainer:
         change = self.burst(Train(start, shard, 0, terms, 0, 1)).change
         self.burst(Train(None, shard, 0, terms, 0, 1, received=change))
         self._load(start)
-        touch = self._all[:WARMED]
-        put_back(self.state[0], touch, self._outputs, self.state[0][: len(touch) * self._outputs].copy())
+        self._table[:WARMED] += 0
         self.rows.page_in()
 
     def burst(self, train: Train) -> Trained:
@@ -81,30 +75,29 @@ class ResidentTrainer:
         if train.received is not None:
             add_change(self.state, train.received, 1.0)
         rates = self.rows.burst_rates(train)
-        touches_all = train.terms * self._row_length > MANY * len(self._all)
-        loss, done, before_beside = 0.0, 0, self.state[1].copy()
-        if touches_all:
-            self._before.note_all()
+        loss, done, before_beside = 0.0, 0, self._beside.copy()
+        self._before.begin(whole=train.terms * self._row_length > MANY * len(self._table))
         for chunk in self.rows.chunks(train):
             terms = len(chunk.order)
-            if not touches_all:
-                self._before.note(chunk)
+            self._before.note(chunk)
             loss += self.loop(chunk, rates[done : done + terms])
             done += terms
         check_mapped_files()
-        self._last = _Undo(train, *self._before.take(), before_beside)
-        step = float(rates.mean()) if len(rates) else 0.0
-        change = self._weighed_change(self._last, self._damping.shares(self.state, train.terms, step))
-        return Trained(_NONE, train.terms, train.terms, loss, step, change)
+        self._last = _LastBurst(train, before_beside)
+        # The step changes little within a burst.
+        step = float(rates[len(rates) // 2]) if len(rates) else 0.0
+        shares = self._shares.of(self.state, train.terms, step)
+        return Trained(_NONE, train.terms, train.terms, loss, step, self._weighed_change(before_beside, shares))
 
     def memory(self, train: Train | None) -> Floats:
         """Return the parameters; those before the burst ``train`` if its result is not handled yet."""
-        last, state = self._last, tuple(part.copy() for part in self.state)
-        if train is not None and last is not None and last.train is train:
-            put_back(state[0], last.features, self._outputs, last.before)
-            state[1][:] = last.before_beside
-            if train.received is not None:
-                add_change(state, train.received, -1.0)
+        last = self._last
+        if train is None or last is None or last.train is not train:
+            return frozen(pack_state(self.state))
+        table = self._before.restored(self._table)
+        state = table.reshape(self.state[0].shape), last.before_beside.reshape(self.state[1].shape).copy()
+        if train.received is not None:
+            add_change(state, train.received, -1.0)
         return frozen(pack_state(state))
 
     def remember(self, memory: Floats) -> None:
@@ -114,40 +107,62 @@ class ResidentTrainer:
     def _load(self, values: Floats) -> None:
         unpack_state(values, self.state)
 
-    def _weighed_change(self, last: _Undo, shares: Floats) -> Vector:
+    def _weighed_change(self, before_beside: Floats, shares: Floats) -> Vector:
         """Return the weighed change of the touched parameters, and continue from these."""
-        weights, beside = self.state
-        size, width, outputs = len(weights) + len(beside), weights.shape[1], self._outputs
-        count = len(last.features) * outputs + outputs
-        change = np.empty(width * count, np.float32)
-        weigh_changes(
-            weights, beside, last.features, outputs, last.before, last.before_beside, self.weights,
-            self._damping.tier_of, shares, change,
-        )  # fmt: skip
-        if len(last.features) == len(self._all):  # in the order of ``pack_state`` already
-            return frozen(change)
-        if width * count * 8 >= size * width * 4:
-            whole = np.zeros(size * width, np.float32)
-            scatter(whole, last.features, outputs, width, size, change)
-            return frozen(whole)
-        indices = np.empty(width * count, INDEX)
-        write_indices(last.features, outputs, width, size, indices)
-        return SparseDelta(frozen(indices), frozen(change), size * width)
+        table, before = self._table, self._before
+        (many, width), weighed = table.shape, (self._shares.level_of, self._shares.shift, shares, self._shares.fixed)
+        groups = many if before.whole else before.count
+        change = np.empty((groups + 1, width), np.float32)
+        if before.whole:
+            weigh_all_changes(table, before.values, *weighed, change)
+        else:
+            weigh_changes(table, before.features, before.values, *weighed, change)
+        change[-1] = (self._beside - before_beside) * self._shares.beside
+        self._beside[:] = before_beside + change[-1]
+        values = frozen(change.reshape(-1))
+        if before.whole:  # in the order of ``pack_state`` already
+            return values
+        indices = np.empty(groups + 1, INDEX)
+        indices[:groups], indices[groups] = before.features, many
+        return compact(SparseDelta(frozen(indices), values, width * (many + 1), width))
+
+
+BLOCK = 6  # binary logarithm of the number of features, in the order of their frequencies, that have one weight
+
+
+class ChangeShares:
+    """Weights of the changes of features, by levels: the larger of a feature's own weight and of that of its tier."""
+
+    def __init__(self, weights: ChangeWeights, damping: ChangeDamping, outputs: int) -> None:
+        features, beside = weights.parts[0][::outputs], weights.parts[1]
+        self._damping = damping
+        # A table of all features would take room in the cache that the parameters need.
+        self.shift = BLOCK if (np.diff(features) >= 0).all() else 0
+        every = 1 << self.shift
+        self.level_of, self._own, self._tiers = levels(features[::every], damping.tier_of[::every])
+        self.fixed: Floats = np.tile(weights.fixed, outputs).astype(np.float32)  # of each column of all outputs
+        self.beside: Floats = np.where(self.fixed > 0, self.fixed, np.repeat(beside, len(weights.fixed)))
+
+    def of(self, state: State, rows: int, step: float) -> Floats:
+        """Return the weight of each level after a burst of some rows at a step size."""
+        shares: Floats = np.maximum(self._own, self._damping.shares(state, rows, step)[self._tiers])
+        return shares
 
 
 def add_change(state: State, change: Vector, times: float) -> None:
     """Add a change of some or all parameters to a state."""
+    weights, beside = state
+    table, others = weights.reshape(-1, beside.size), beside.reshape(-1)
     if isinstance(change, SparseDelta):
-        add_sparse(*state, change.indices, change.values, np.float32(times))
+        add_groups(table, others, change.indices, change.values, np.float32(times))
     else:
-        add_whole(*state, change, np.float32(times))
+        table += np.float32(times) * change[: table.size].reshape(table.shape)
+        others += np.float32(times) * change[table.size :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Undo:
-    """The last burst, the features that it has touched, and their parameters and those of the intercepts before."""
+class _LastBurst:
+    """The last burst, and the parameters of the intercepts before it."""
 
     train: Train
-    features: Any
-    before: Floats = field(repr=False)
     before_beside: Floats = field(repr=False)

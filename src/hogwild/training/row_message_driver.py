@@ -24,7 +24,7 @@ from hogwild.run import Run, WarmStart
 from hogwild.runtimes import Local
 from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.burst_loops import NodeCores, cores_of
-from hogwild.training.change_weights import change_weights
+from hogwild.training.change_weights import ChangeWeights, change_weights
 from hogwild.training.compiled_rows import SimulatedRows
 from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval, simulated_interval
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
@@ -79,7 +79,7 @@ def run(job: Job) -> Run:
     samples = not (budget.depends_on_loss or budget.patience)
     with cores_of(asked.within) as cores:
 
-        def make_task(scale: float, weights: Floats | None = None) -> LocalTask:
+        def make_task(scale: float, weights: ChangeWeights | None = None) -> LocalTask:
             return task_of_rows(
                 trained, problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, start,
                 cores, scale, weights, weights is not None and _keeps_parameters(job), samples, runtime.simulated_time,
@@ -151,10 +151,6 @@ def _is_resident(job: Job) -> bool:
     return _keeps_parameters(job) and _weighs_changes(job)
 
 
-def _ones(state: State) -> Floats:
-    return frozen(np.ones(sum(part.size for part in state), np.float32))
-
-
 def _with_interval(
     job: Job,
     problem: RowProblem,
@@ -162,7 +158,7 @@ def _with_interval(
     state: State,
     keeper: MessageCheckpointer,
     event_log: EventLog,
-) -> tuple[Job, Floats | None]:
+) -> tuple[Job, ChangeWeights | None]:
     """Return the job with a number of updates between two exchanges, and the weights of changes.
 
     A resumed run has the interval that it had before.
@@ -174,14 +170,16 @@ def _with_interval(
     if updates is None:
         sums = keeper.sums_changes if keeper.resumes else _sums_changes(job)
         keeper.more["sums_changes"] = sums
-        return job, _ones(state) if sums else None
+        return job, ChangeWeights.full(state) if sums else None
     keeper.more["interval"] = updates
     # A server that takes the mean divides by the number of workers itself. The changes of workers that keep their
     # parameters are added up.
     mean = asked.averages and not _keeps_parameters(job)
-    weights = change_weights(problem, state, job.workers, updates, mean) if _weighs_changes(job) else None
+    weights = None
+    if _weighs_changes(job):
+        weights = change_weights(problem, job.rule, state, job.workers, updates, mean)
     if weights is None and _is_resident(job):
-        weights = _ones(state)
+        weights = ChangeWeights.full(state)
     return replace(job, strategy=asked.with_interval(updates)), weights
 
 
@@ -200,7 +198,7 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
     # The weights depend on the interval, and the time of an exchange does not depend on them.
-    task = make_task(1.0, _ones(state) if _is_resident(job) else None)
+    task = make_task(1.0, ChangeWeights.full(state) if _is_resident(job) else None)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
         assert isinstance(job.problem, RowProblem)
@@ -218,7 +216,7 @@ def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, e
 def task_of_rows(
     trained: RenumberedProblem, original: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int,
     workers: int, shuffle: bool, held_out: Dataset | None, start: State, cores: NodeCores | None = None, scale: float =
-    1.0, weights: Floats | None = None, resident: bool = False, samples: bool = False, simulated: bool = False,
+    1.0, weights: ChangeWeights | None = None, resident: bool = False, samples: bool = False, simulated: bool = False,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
 
@@ -229,7 +227,6 @@ def task_of_rows(
     state = problem.start(rule)
 
     evaluation = Evaluation(trained, rule, held_out, samples)
-    size = sum(len(part) for part in state)
 
     def read(values: Floats) -> Parameters:
         here = problem.start(rule)
@@ -240,13 +237,14 @@ def task_of_rows(
     def make_trainer(worker: int) -> LocalTrainer:
         if resident and weights is not None:
             return ResidentTrainer(rows.of(worker), weights, cores)
-        return RowTrainer(rows.of(worker), weights, cores)
+        return RowTrainer(rows.of(worker), None if weights is None else weights.packed(), cores)
 
     each = 1 if cores is None else cores.workers
     plain = simulated and cores is None and weights is None  # Others weigh changes, or train on real threads.
     folders = {worker: needed_folders(problem.training, worker, workers) for worker in range(workers)}
     return LocalTask(
-        frozen(pack_state(start)), size, problem.data.n_rows, make_trainer, evaluation, read, each, resident,
+        frozen(pack_state(start)), slice(0, None, state[0].shape[1]), problem.data.n_rows, make_trainer, evaluation,
+        read, each, resident, state[1].size if resident else 1,
         SimulatedRows.of(rows) if plain else None, {worker: needed for worker, needed in folders.items() if needed},
     )  # fmt: skip
 

@@ -32,18 +32,16 @@ FEW_TABLES = 64  # number of tables of step sizes that are cached
 
 
 def pack_state(state: State) -> Floats:
-    """Return a state as one vector: first all values, then the other columns of the rule's state."""
-    width = state[0].shape[1]
-    return np.concatenate([part[:, column] for column in range(width) for part in state])
+    """Return a state as one vector, in which the value and the rule's state of a coordinate lie together."""
+    return np.concatenate([part.reshape(-1) for part in state])
 
 
 def unpack_state(values: Floats, state: State) -> None:
     """Copy a vector that ``pack_state`` made into a state."""
     first = 0
-    for column in range(state[0].shape[1]):
-        for part in state:
-            part[:, column] = values[first : first + len(part)]
-            first += len(part)
+    for part in state:
+        part[:] = values[first : first + part.size].reshape(part.shape)
+        first += part.size
 
 
 @dataclass(eq=False)
@@ -174,7 +172,7 @@ class RowTrainer:
     """
 
     rows: RowSource
-    weights: Floats | None = None  # weight of each value's change; None if all count in full
+    weights: Floats | None = None  # weight of each value's change, in the order of ``pack_state``; None if all count
     cores: NodeCores | None = None  # cores that share the bursts; None for one
 
     def __post_init__(self) -> None:

@@ -166,7 +166,7 @@ def _vector_out(writer: _Writer, vector: Vector | None) -> list[Any] | None:
     if vector is None:
         return None
     if isinstance(vector, SparseDelta):
-        return [vector.size, writer.array(vector.indices), writer.array(vector.values)]
+        return [vector.size, vector.width, writer.array(vector.indices), writer.array(vector.values)]
     return writer.array(vector)
 
 
@@ -174,10 +174,11 @@ def _vector_in(reader: _Reader, found: object) -> Vector:
     entry = _list(found)
     if len(entry) == 2:
         return reader.array(entry)
-    size, indices, values = entry
+    size, width, indices, values = entry
     if _int(reader, size) > reader.size:
         raise MessageError(f"a vector of {size:,} is none of a run of {reader.size:,} numbers.")
-    sparse = SparseDelta(reader.array(indices, (np.dtype(INDEX).name,)), reader.array(values), size)
+    groups = reader.array(indices, (np.dtype(INDEX).name,))
+    sparse = SparseDelta(groups, reader.array(values), size, _int(reader, width))
     return checked(sparse, size)
 
 

@@ -20,19 +20,21 @@ from hogwild.strategies.roles.resident_worker import ResidentWorker
 from hogwild.strategies.strategy import Roles
 
 
-def parts_of(size: int, shards: int) -> tuple[tuple[int, int], ...]:
-    """Return the first index and the end index of the parameters of each server.
+def parts_of(config: RunConfig, shards: int) -> tuple[tuple[int, int], ...]:
+    """Return the first index and the end index of the values of each server, which are those of whole coordinates.
 
-    >>> parts_of(10, 3)
-    ((0, 3), (3, 6), (6, 10))
+    >>> import numpy as np
+    >>> parts_of(RunConfig(1, np.zeros(10), 1, 1), 3), parts_of(RunConfig(1, np.zeros(10), 1, 1, group=5), 3)
+    (((0, 3), (3, 6), (6, 10)), ((0, 0), (0, 5), (5, 10)))
     """
-    ends = [size * k // shards for k in range(shards + 1)]
+    coordinates = config.size // config.group
+    ends = [config.group * (coordinates * k // shards) for k in range(shards + 1)]
     return tuple(pairwise(ends))
 
 
 def change_log(config: RunConfig, start: int, stop: int) -> ChangeLog | None:
     """Return the log of the changes of a server's parameters; None where workers pull all parameters."""
-    return ChangeLog(stop - start, LOGGED * config.start[start:stop].nbytes) if config.resident else None
+    return ChangeLog(LOGGED * config.start[start:stop].nbytes) if config.resident else None
 
 
 def server_roles(
@@ -40,7 +42,7 @@ def server_roles(
 ) -> Roles:
     """Return functions that make the roles of a coordinator, servers that hold the parameters, and workers."""
     roles: dict[str, Callable[[], Role]] = {COORDINATOR: lambda: Coordinator(config, shards, rounds)}
-    for number, (start, stop) in enumerate(parts_of(config.size, shards)):
+    for number, (start, stop) in enumerate(parts_of(config, shards)):
         roles[server(number)] = partial(serves, number, start, stop)
     return roles | {worker(number): works for number in range(config.workers)}
 
@@ -64,9 +66,9 @@ def synchronous_server_roles(
 
     def works() -> Role:
         if config.resident:
-            return ResidentWorker(config, parts_of(config.size, 1), push_every=period, rounds=True)
+            return ResidentWorker(config, parts_of(config, 1), push_every=period, rounds=True)
         return ParameterServerWorker(
-            config, parts_of(config.size, 1), push_every=period, rounds=True, together=together,
+            config, parts_of(config, 1), push_every=period, rounds=True, together=together,
             compression=compression,
         )  # fmt: skip
 

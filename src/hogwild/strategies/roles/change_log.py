@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hogwild.messaging.deltas import Adder, Vector, nbytes
+from hogwild.messaging.deltas import Vector, nbytes, total
 
 LOGGED = 4  # Size of the changes that a server remembers, as a multiple of its parameters.
 ENTRY = 64  # Bytes of an entry without its change.
@@ -36,7 +36,7 @@ class ChangeLog:
     The log has at most ``most`` bytes: to send more changes would take longer than to send all parameters.
 
     >>> import numpy as np
-    >>> log = ChangeLog(size=2, most=1_000)
+    >>> log = ChangeLog(most=1_000)
     >>> log.append("worker-0", np.ones(2, np.float32)); log.append("worker-1", np.full(2, 2.0, np.float32))
     >>> log.since(0, version=2, worker="worker-0")
     (True, array([2., 2.], dtype=float32))
@@ -44,9 +44,8 @@ class ChangeLog:
     ((True, None), (False, None))
     """
 
-    def __init__(self, size: int, most: float) -> None:
+    def __init__(self, most: float) -> None:
         self.most, self.bytes = most, 0
-        self._sum_of = Adder(size).sum_of  # A function, which is not in snapshots.
         self.entries: list[_Entry] = []
 
     def append(self, worker: str, change: Vector, correction: Vector | None = None) -> None:
@@ -68,4 +67,4 @@ class ChangeLog:
         changes = [change for change in lacked if change is not None]
         if len(changes) > 1 and sum(ENTRY + nbytes(change) for change in changes) > self.most // LOGGED:
             return False, None  # To add them would take longer than to send all parameters.
-        return True, self._sum_of(changes) if changes else None
+        return True, total(changes) if changes else None

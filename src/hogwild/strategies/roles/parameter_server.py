@@ -65,9 +65,8 @@ class ParameterServerRole:
         self.staleness, self.mean, self.correction, self.order, self.log = staleness, mean, correction, order, log
         self.outer: OuterOptimiser = outer or PlainOuter()
         self.values: Floats = frozen(config.start[start:stop].copy())
-        whole = config.size if config.parameters is None else config.parameters
-        # Number of parameters in the part of this server. The values after them are state of the update rule.
-        self.parameters = min(max(whole - start, 0), stop - start)
+        # The parameters in the part of this server. The other values are state of the update rule.
+        self.parameters = config.parameters_between(start, stop)
         self.average: Floats | None = None  # Polyak average of the iterates.
         self.averaged = 0  # Iterates in the average.
         self.version = 0  # Deltas added so far.
@@ -344,11 +343,11 @@ class ParameterServerRole:
     def _outer_step(self, change: Floats) -> Floats:
         """Return the values after an outer step of the parameters.
 
-        The outer step extrapolates, which is right for parameters alone. The mean of the workers is taken of the values
-        after them: running means and variances, and the state of the update rule.
+        The outer step extrapolates, which is right for parameters alone. The mean of the workers is taken of all other
+        values: running means and variances, and the state of the update rule.
         """
         values = self.values + change
-        values[: self.parameters] = self.outer(self.values[: self.parameters], change[: self.parameters])
+        values[self.parameters] = self.outer(self.values[self.parameters], change[self.parameters])
         return values.astype(self.values.dtype, copy=False)
 
     def _average(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hogwild.messaging.deltas import Floats, Vector, add, frozen, joined, summed
+from hogwild.messaging.deltas import Floats, Vector, add, frozen, joined, total
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, PullReply, server
 from hogwild.messaging.protocol import Action, Send, Trained
@@ -94,7 +94,7 @@ class ResidentWorker(ParameterServerWorker):
             add(values, change)
             self.start = frozen(values)
         else:
-            self.received = change if self.received is None else summed(self.received, change)
+            self.received = change if self.received is None else total([self.received, change])
 
     def _burst(self, terms: int) -> Action:
         reply = self.got[0]
