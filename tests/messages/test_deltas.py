@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hogwild.errors import MessageError, ParameterError
 from hogwild.messaging.compression import Half, Sender, TopK, named
-from hogwild.messaging.deltas import INDEX, SparseDelta, add, change, checked, nbytes, part, summed
+from hogwild.messaging.deltas import INDEX, SparseDelta, add, change, checked, joined, nbytes, part, total
 
 numbers = st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.5, -2.25]), min_size=1, max_size=60)
 
@@ -34,7 +34,7 @@ def test_a_change_is_what_was_added_in_the_shorter_form(moved, data):
     ends = sorted({0, len(moved), data.draw(st.integers(0, len(moved)))})
     pieces = [whole(part(found, *span), span[1] - span[0]) for span in pairwise(ends)]
     np.testing.assert_array_equal(np.concatenate(pieces), after - before)
-    np.testing.assert_array_equal(whole(summed(found, found), len(moved)), 2 * (after - before))
+    np.testing.assert_array_equal(whole(total([found, found]), len(moved)), 2 * (after - before))
 
 
 @given(st.lists(numbers.filter(lambda some: len(some) >= 8), min_size=1, max_size=6))
@@ -79,6 +79,8 @@ def test_names():
         SparseDelta(np.array([3], INDEX), np.ones(1, np.float32), 3),
         SparseDelta(np.array([0, 1], INDEX), np.ones(1, np.float32), 3),
         SparseDelta(np.array([0], INDEX), np.ones(1, np.float32), 4),
+        SparseDelta(np.array([0], INDEX), np.ones(2, np.float32), 3, 2),
+        SparseDelta(np.array([2], INDEX), np.ones(3, np.float32), 3, 3),
     ],
 )
 def test_what_does_not_fit_is_refused(vector):
@@ -89,3 +91,19 @@ def test_what_does_not_fit_is_refused(vector):
 def test_a_wrong_share_is_named():
     with pytest.raises(ParameterError, match="'share' parameter must be above 0"):
         named("top-k:2")
+
+
+def test_groups_of_values_are_cut_and_joined_whole_and_those_of_one_index_add_up():
+    random = np.random.default_rng(0)
+    indices = np.append(random.permutation(20)[:12], [3, 3]).astype(INDEX)
+    vector = SparseDelta(indices, random.random(42, np.float32), 60, width=3)
+    expected = np.zeros((20, 3), np.float32)
+    np.add.at(expected, indices, vector.values.reshape(-1, 3))
+    np.testing.assert_allclose(vector.dense(), expected.reshape(-1), rtol=1e-6)
+    parts = [(0, 21), (21, 30), (30, 60)]
+    pieces = [part(vector, *each) for each in parts]
+    for piece, (start, stop) in zip(pieces, parts, strict=True):
+        assert checked(piece, stop - start) is piece
+        np.testing.assert_allclose(whole(piece, stop - start), vector.dense()[start:stop], rtol=1e-6)
+    np.testing.assert_allclose(whole(joined(pieces, parts), 60), vector.dense(), rtol=1e-6)
+    np.testing.assert_allclose(whole(total([vector, vector, vector]), 60), 3 * vector.dense(), rtol=1e-6)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hogwild import (
     AllToAll,
@@ -22,8 +24,7 @@ from hogwild import (
 )
 from hogwild.delays import Slowed
 from hogwild.errors import ParameterError
-from hogwild.kernels.touched_parameters import add_sparse
-from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, summed
+from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, total
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, Push
 from hogwild.messaging.protocol import Delivered, PeerJoined, PeerLost, Send, Started, Train
@@ -34,9 +35,9 @@ from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.training import resident_trainer
 from hogwild.training.change_damping import ChangeDamping
-from hogwild.training.change_weights import change_weights
+from hogwild.training.change_weights import ChangeWeights, change_weights, levels
 from hogwild.training.renumbered_problem import RenumberedProblem
-from hogwild.training.resident_trainer import ResidentTrainer
+from hogwild.training.resident_trainer import ResidentTrainer, add_change
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state
 
 
@@ -104,14 +105,17 @@ def test_frequent_coordinates_are_averaged_and_rare_ones_added(data) -> None:
     problem = Linear(data)
     state = problem.start(AdaGrad())
     frequencies = data[0].getnnz(0)
-    added, averaged = (change_weights(problem, state, 4, 100, averages) for averages in (False, True))
+    added, averaged = (change_weights(problem, AdaGrad(), state, 4, 100, averages) for averages in (False, True))
     assert added is not None
-    assert added.shape == pack_state(state).shape
-    assert added[np.argmax(frequencies)] == pytest.approx(0.25, rel=1e-3)
-    assert added[2_000] == pytest.approx(0.25)  # that of the intercept
-    assert added[np.argmin(frequencies)] > 2 * added.min()
-    np.testing.assert_allclose(averaged, 4 * added, rtol=1e-6)
-    assert change_weights(problem, state, 1, 500, False) is None
+    assert averaged is not None
+    features, intercept = added.parts
+    assert features[np.argmax(frequencies)] == pytest.approx(0.25, rel=1e-3)
+    assert intercept == pytest.approx(0.25)
+    assert features[np.argmin(frequencies)] > 2 * features.min()
+    assert added.packed().shape == pack_state(state).shape
+    np.testing.assert_allclose(averaged.packed(), 4 * added.packed(), rtol=1e-6)
+    np.testing.assert_array_equal(added.packed()[1::2], 0.25)  # Sums of squares are averaged, rare ones as well.
+    assert change_weights(problem, AdaGrad(), state, 1, 500, False) is None
 
 
 def test_changes_count_in_full_where_steps_are_short_and_in_part_where_workers_come_to_the_optimum(
@@ -133,10 +137,17 @@ def test_changes_count_in_full_where_steps_are_short_and_in_part_where_workers_c
 def trainers(data: Any) -> tuple[RowTrainer, ResidentTrainer]:
     problem = Linear(data, l2=1e-3)
     rows = RowSource(problem, AdaGrad(), Constant(0.3), 2, 0, 2)
-    size = len(pack_state(problem.start(AdaGrad())))
-    weights = np.random.default_rng(1).uniform(0.5, 1.0, size // 2).astype(np.float32)
-    both = np.concatenate([weights, weights])
-    return RowTrainer(rows, both), ResidentTrainer(rows, both)
+    state = problem.start(AdaGrad())
+    weights = np.random.default_rng(1).choice([0.5, 0.7, 1.0], len(state[0])).astype(np.float32)
+    both = ChangeWeights((weights, np.array([0.5], np.float32)), np.array([0.0, 0.5], np.float32))
+    return RowTrainer(rows, both.packed()), ResidentTrainer(rows, both)
+
+
+def start_of(trainer: RowTrainer) -> Any:
+    """Return parameters, and sums of squares that are not zero."""
+    values = np.random.default_rng(2).normal(0, 0.1, len(trainer.weights)).astype(np.float32)
+    values[1::2] = 0.5
+    return values
 
 
 @pytest.mark.parametrize("many", [0, 10**9], ids=["all features", "those of the rows"])
@@ -144,9 +155,9 @@ def test_a_trainer_that_keeps_its_parameters_makes_the_changes_of_one_that_does_
     monkeypatch.setattr(resident_trainer, "MANY", many)
     monkeypatch.setattr(Linear, "feature_tiers", lambda self: None)
     usual, resident = trainers(data)
-    values = np.random.default_rng(2).normal(0, 0.1, len(usual.weights)).astype(np.float32)
-    values[len(values) // 2 :] = 0.5
-    others = SparseDelta(np.array([3, 2_000, 2_004], INDEX), np.array([0.5, -1.0, 0.25], np.float32), len(values))
+    values = start_of(usual)
+    moved = np.array([0.5, 0.1, -1.0, 0.1, 0.25, 0.2], np.float32)
+    others = SparseDelta(np.array([3, 2_000, 1_004], INDEX), moved, len(values), 2)
     whole, received = values, None
     for first in (0, 40):
         start = whole.copy()
@@ -164,36 +175,38 @@ def test_a_trainer_that_keeps_its_parameters_makes_the_changes_of_one_that_does_
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
-@pytest.mark.parametrize("beside", [1, 3])
-@pytest.mark.parametrize("case", ["alike", "one missing", "one moved", "others", "beside alone", "none"])
-def test_values_are_added_at_their_places_whether_columns_have_the_same_or_not(width, beside, case) -> None:
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_changes_are_added_to_features_and_intercepts_sparse_or_not(width, outputs) -> None:
     random = np.random.default_rng(width)
-    size = 500 + beside
-    places = np.sort(random.choice(size, 200, replace=False)).astype(INDEX)
-    places = {"beside alone": np.arange(500, size, dtype=INDEX), "none": places[:0]}.get(case, places)
-    indices = np.concatenate([places + INDEX(column * size) for column in range(width)])
-    if case == "one missing":
-        indices = np.delete(indices, len(indices) // 2)
-    elif case == "one moved":  # so that columns have as many places, but others
-        free = np.setdiff1d(np.arange(size, dtype=INDEX), places)
-        indices = np.sort(np.append(indices[:-1], INDEX((width - 1) * size) + free[0]))
-    elif case == "others":
-        indices = np.sort(random.choice(width * size, 200 * width, replace=False)).astype(INDEX)
-    values = random.standard_normal(len(indices)).astype(np.float32)
-    state = random.random((500, width), np.float32), random.random((beside, width), np.float32)
-    expected = pack_state(state)
-    expected[indices] += np.float32(0.5) * values
-    add_sparse(*state, indices, values, np.float32(0.5))
-    np.testing.assert_allclose(pack_state(state), expected, rtol=1e-6)
+    state = random.random((500 * outputs, width), np.float32), random.random((outputs, width), np.float32)
+    places = np.append(random.choice(500, 200, replace=False), [500, 7, 7]).astype(INDEX)
+    values = random.standard_normal(len(places) * width * outputs).astype(np.float32)
+    change = SparseDelta(places, values, pack_state(state).size, width * outputs)
+    expected = pack_state(state) + np.float32(0.5) * change.dense()
+    others = tuple(part.copy() for part in state)
+    add_change(state, change, 0.5)
+    np.testing.assert_allclose(pack_state(state), expected, rtol=1e-5, atol=1e-6)
+    add_change(others, change.dense(), 0.5)
+    np.testing.assert_allclose(pack_state(others), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_burst_across_the_end_of_an_epoch_returns_the_change_of_the_features_of_both(data) -> None:
+@given(st.lists(st.tuples(st.floats(1 / 64, 1), st.integers(0, 9)), min_size=1, max_size=50))
+def test_a_level_of_weights_has_one_tier_and_weights_that_are_about_the_same(some) -> None:
+    weights, tiers = np.array([each[0] for each in some]), np.array([each[1] for each in some], np.uint8)
+    level_of, of_level, tier_of_level = levels(weights, tiers)
+    np.testing.assert_allclose(of_level[level_of], weights, rtol=0.05)
+    np.testing.assert_array_equal(tier_of_level[level_of], tiers)
+    assert len(of_level) == len(np.unique(level_of))
+
+
+def test_a_burst_across_the_end_of_an_epoch_returns_the_change_of_the_features_of_both(data, monkeypatch) -> None:
+    monkeypatch.setattr(Linear, "feature_tiers", lambda self: None)
     plain, resident = trainers(data)
-    start = np.full(len(resident.weights), 0.25, np.float32)
+    start = np.full(2 * 2_001, 0.25, np.float32)
     train = Train(start, (0, 2), 14_990, 30, 0, 1)  # of 15,000 rows
     found, values = resident.burst(train), plain.burst(train).values
     assert isinstance(found.change, SparseDelta)
-    assert (np.diff(found.change.indices.astype(np.int64)) > 0).all()
+    assert len(np.unique(found.change.indices)) == len(found.change.indices)
     changed = start.copy()
     add(changed, found.change)
     np.testing.assert_allclose(changed, values, rtol=1e-4, atol=1e-6)
@@ -202,10 +215,10 @@ def test_a_burst_across_the_end_of_an_epoch_returns_the_change_of_the_features_o
 
 def test_until_its_result_is_handled_a_burst_can_be_taken_back(data) -> None:
     _, resident = trainers(data)
-    start = np.full(len(resident.weights), 0.25, np.float32)
+    start = np.full(2 * 2_001, 0.25, np.float32)
     resident.burst(Train(start, (0, 2), 0, 30, 0, 1))
     before = resident.memory(None)
-    others = SparseDelta(np.array([5], INDEX), np.array([0.5], np.float32), len(start))
+    others = SparseDelta(np.array([5], INDEX), np.array([0.5, 0.0], np.float32), len(start), 2)
     train = Train(None, (0, 2), 30, 30, 0, 1, received=others)
     np.testing.assert_array_equal(resident.memory(train), before)  # it has not begun yet
     resident.burst(train)
@@ -228,7 +241,7 @@ def test_a_slow_worker_does_not_undo_what_others_have_learned(data, rule: str, s
 
 def test_a_late_delta_counts_for_less_and_its_worker_gets_the_difference() -> None:
     config = RunConfig(2, np.zeros(4, np.float32), 100, 100, resident=True)
-    role = ParameterServerRole(0, 0, 4, config, log=ChangeLog(4, 10_000))
+    role = ParameterServerRole(0, 0, 4, config, log=ChangeLog(10_000))
     list(role.react(Started(None, frozenset({"worker-0", "worker-1"}))))
 
     def deliver(sender: str, body: Any) -> list[Any]:
@@ -256,7 +269,7 @@ def test_a_run_goes_on_from_ftrl_of_a_server(data, server: bool) -> None:
 
 def test_a_worker_that_comes_back_pulls_what_it_had_pushed_before_it_crashed() -> None:
     config = RunConfig(2, np.zeros(4, np.float32), 100, 100, resident=True)
-    role = ParameterServerRole(0, 0, 4, config, staleness=0, log=ChangeLog(4, 1_000))
+    role = ParameterServerRole(0, 0, 4, config, staleness=0, log=ChangeLog(1_000))
 
     def deliver(sender: str, body: Any) -> list[Any]:
         return [action for action in role.react(Delivered(sender, body)) if isinstance(action, Send)]
@@ -284,10 +297,10 @@ def test_a_worker_that_comes_back_pulls_what_it_had_pushed_before_it_crashed() -
 def test_sparse_vectors_are_merged_cut_and_joined() -> None:
     random, size = np.random.default_rng(0), 300
     vectors = [
-        SparseDelta(np.sort(random.choice(size, 80, replace=False)).astype(INDEX), random.random(80, np.float32), size)
+        SparseDelta(np.sort(random.choice(size, 60, replace=False)).astype(INDEX), random.random(60, np.float32), size)
         for _ in range(2)
     ]
-    np.testing.assert_allclose(summed(*vectors).dense(), vectors[0].dense() + vectors[1].dense(), rtol=1e-6)
+    np.testing.assert_allclose(total(vectors).dense(), vectors[0].dense() + vectors[1].dense(), rtol=1e-6)
     parts = [(0, 100), (100, 250), (250, 300)]
     pieces = [part(vectors[0], *each) for each in parts]
     np.testing.assert_array_equal(joined(pieces, parts).dense(), vectors[0].dense())
@@ -394,7 +407,7 @@ def test_rules_whose_state_is_a_mean_exchange_as_in_the_textbook_where_changes_a
 
 
 def test_a_server_sends_all_parameters_where_changes_would_take_longer() -> None:
-    log, size = ChangeLog(100, 4 * 400), 100
+    log, size = ChangeLog(4 * 400), 100
     for number in range(6):
         log.append(f"worker-{number}", np.full(size, 1.0, np.float32))
     assert log.since(6, version=6, worker="worker-0") == (True, None)

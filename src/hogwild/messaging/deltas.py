@@ -1,3 +1,4 @@
+# mypy: disable-error-code="call-arg"
 """Deltas of parameters: dense vectors, or groups of values with indices where that takes fewer bytes."""
 
 from __future__ import annotations

@@ -65,8 +65,6 @@ class ParameterServerRole:
         self.staleness, self.mean, self.correction, self.order, self.log = staleness, mean, correction, order, log
         self.outer: OuterOptimiser = outer or PlainOuter()
         self.values: Floats = frozen(config.start[start:stop].copy())
-        # The parameters in the part of this server. The other values are state of the update rule.
-        self.parameters = config.parameters_between(start, stop)
         self.average: Floats | None = None  # Polyak average of the iterates.
         self.averaged = 0  # Iterates in the average.
         self.version = 0  # Deltas added so far.
@@ -91,6 +89,11 @@ class ParameterServerRole:
         self._unpersisted = 0  # Deltas received since the state was last persisted.
         self._unpersisted_bytes = 0  # Their size.
         self._answered_at = -1  # Slowest clock at the last check of all waiting workers.
+
+    @property
+    def parameters(self) -> slice:
+        """The parameters in the part of this server. The other values are state of the update rule."""
+        return self.config.parameters_between(self.start, self.stop)
 
     @property
     def clock(self) -> int:
