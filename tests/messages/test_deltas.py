@@ -79,7 +79,7 @@ def test_names():
         SparseDelta(np.array([3], INDEX), np.ones(1, np.float32), 3),
         SparseDelta(np.array([0, 1], INDEX), np.ones(1, np.float32), 3),
         SparseDelta(np.array([0], INDEX), np.ones(1, np.float32), 4),
-        SparseDelta(np.array([0], INDEX), np.ones(2, np.float32), 3, 2),
+        SparseDelta(np.array([1], INDEX), np.ones(2, np.float32), 3, 2),
         SparseDelta(np.array([2], INDEX), np.ones(3, np.float32), 3, 3),
     ],
 )
@@ -106,4 +106,7 @@ def test_groups_of_values_are_cut_and_joined_whole_and_those_of_one_index_add_up
         assert checked(piece, stop - start) is piece
         np.testing.assert_allclose(whole(piece, stop - start), vector.dense()[start:stop], rtol=1e-6)
     np.testing.assert_allclose(whole(joined(pieces, parts), 60), vector.dense(), rtol=1e-6)
+    longer = SparseDelta(indices, vector.values, 62, width=3)  # with a part of a group at the end
+    np.testing.assert_array_equal(longer.dense(), np.append(vector.dense(), [0, 0]))
+    np.testing.assert_array_equal(whole(part(longer, 30, 62), 32), longer.dense()[30:])
     np.testing.assert_allclose(whole(total([vector, vector, vector]), 60), 3 * vector.dense(), rtol=1e-6)

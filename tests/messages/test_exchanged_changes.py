@@ -70,7 +70,7 @@ STRATEGIES = [ParameterServer(2), LocalSGD(2), AllToAll(2, synchronous=False)]
 def test_a_run_chooses_how_often_workers_exchange(data, strategy) -> None:
     run = minimise(Linear(data, l2=1e-5), strategy=strategy, runtime=Local(), rule="adagrad", budget=3)
     (told,) = exchanges(run)
-    assert 1 <= told["updates"] <= 30_000 // 2 // 16
+    assert 1 <= told["updates"] <= 30_000 // 2 // 8
     assert told["message"].startswith(f"workers exchange changes every {told['updates']:,} update")
     assert run.objective < 0.5 * np.log(2)  # How far it comes depends on what else the machine does.
 
@@ -81,7 +81,8 @@ def test_workers_that_exchange_rarely_come_as_far_as_one(data, strategy) -> None
     runtime = Simulator("log-normal:1e-6:0.1", Link(1e-4), intervals="chosen")
     run = minimise(problem, strategy=strategy, runtime=runtime, **options)
     (told,) = exchanges(run)
-    assert told["updates"] == 30_000 // 2 // 16
+    # Workers that average sums of squared gradients need half as many exchanges.
+    assert told["updates"] == 30_000 // 2 // (8 if strategy.exchanges_changes else 16)
     assert run.objective < 1.2 * minimise(problem, strategy=Hogwild(1), **options).objective
 
 

@@ -91,19 +91,48 @@ def weigh_all_changes(
 
 
 @compiled
+def weigh_block(
+    table: Any, shared: Any, level_of: Any, shift: Any, shares: Any, fixed: Any, first: Any, stop: Any, change: Any
+) -> None:  # fmt: skip
+    """Weigh the changes since the ``shared`` parameters of features from ``first`` to ``stop``, and share them.
+
+    Parameters are in one row. Features with one weight follow each other, so that its loop is one of many values.
+    """
+    width = fixed.size
+    begin = first
+    while begin < stop:
+        level, end = level_of[begin >> shift], begin + 1
+        while end < stop and level_of[end >> shift] == level:
+            end = min(stop, ((end >> shift) + 1) << shift)
+        for k in range(width):
+            weight = fixed[k] if fixed[k] > 0 else shares[level]
+            for u in range(begin, end):
+                at = u * width + k
+                moved = weight * (table[at] - shared[at])
+                change[(u - first) * width + k] = moved
+                shared[at] += moved
+                table[at] = shared[at]
+        begin = end
+
+
+@compiled
 def add_groups(table: Any, beside: Any, indices: Any, values: Any, times: Any) -> None:
-    """Add groups of values to the parameters of features, and to those of the intercepts, which follow the last one."""
-    width, many = table.shape[1], table.shape[0]
+    """Add groups of values to the parameters of the intercepts, which come first, and of features.
+
+    A group has the values of one feature, or of several.
+    """
+    width = table.shape[1]
+    flat, group = table.reshape(-1), values.size // max(1, indices.size)
     for i in range(indices.size):
-        if i + AHEAD < indices.size and indices[i + AHEAD] < many:
-            prefetch_to_write(table, np.int64(indices[i + AHEAD]), 0)
-        u = np.int64(indices[i])
-        if u < many:
+        if i + AHEAD < indices.size:
+            prefetch_to_write(table, max(0, np.int64(indices[i + AHEAD]) * group // width - 1), 0)
+        at, to, others = i * group, np.int64(indices[i]) * group - width, 0
+        if to < 0:
             for k in range(width):
-                table[u, k] += times * values[i * width + k]
-        else:
-            for k in range(width):
-                beside[k] += times * values[i * width + k]
+                beside[k] += times * values[at + k]
+            others = width
+        for k in range(others, group):
+            flat[to + k] += times * values[at + k]
 
 
 @compiled

@@ -25,8 +25,8 @@ AHEAD = 16  # groups between one that is added to and the one that is fetched in
 class SparseDelta:
     """Sparse vector: groups of ``width`` consecutive values, and zeros at all other places up to ``size``.
 
-    A group begins at its index times the width. Groups come in any order, and those of one index add up. ``size`` is a
-    multiple of the width.
+    A group begins at its index times the width. Groups come in any order, and those of one index add up. Beyond the
+    last whole group there are zeros.
 
     >>> SparseDelta(np.array([1], INDEX), np.array([2.0], np.float32), 3).dense()
     array([0., 2., 0.], dtype=float32)
@@ -81,15 +81,20 @@ def add(into: Floats, vector: Vector, times: float = 1.0) -> None:
     """Add a multiple of a vector to an array, in place."""
     if isinstance(vector, SparseDelta):
         if vector.values.dtype in COMPILED and into.dtype in COMPILED:
-            table = into.reshape(-1, vector.width)
-            _add_groups(table, vector.indices, vector.values, into.dtype.type(times))
+            _add_groups(_table(into, vector.width), vector.indices, vector.values, into.dtype.type(times))
         else:
             groups = vector.values.astype(into.dtype).reshape(-1, vector.width)
-            np.add.at(into.reshape(-1, vector.width), vector.indices, into.dtype.type(times) * groups)
+            np.add.at(_table(into, vector.width), vector.indices, into.dtype.type(times) * groups)
     elif times == 1.0:
         into += vector
     else:
         into += into.dtype.type(times) * vector
+
+
+def _table(values: Floats, width: int) -> Floats:
+    """Return the whole groups of an array, as rows."""
+    table: Floats = values[: len(values) // width * width].reshape(-1, width)
+    return table
 
 
 @compiled
@@ -146,9 +151,10 @@ def total(vectors: Sequence[Vector]) -> Vector:
         indices = np.concatenate([each.indices for each in sparse])
         values = np.concatenate([each.values for each in sparse])
         return compact(SparseDelta(frozen(indices), frozen(values), sparse[0].size, sparse[0].width))
-    size = sparse[0].size if sparse else len(vectors[0])  # type: ignore[arg-type]
-    whole = np.zeros(size, np.float32)
-    for vector in vectors:
+    dense: list[Floats] = [vector for vector in vectors if not isinstance(vector, SparseDelta)]
+    whole: Floats = dense[0].copy() if dense else np.zeros(sparse[0].size, np.float32)
+    more: list[Vector] = [*dense[1:], *sparse]
+    for vector in more:
         add(whole, vector)
     return frozen(whole)
 
@@ -215,9 +221,9 @@ def checked(vector: Vector, size: int) -> Vector:
     A vector of another size comes from another run or is damaged. Adding it would corrupt the parameters.
     """
     if isinstance(vector, SparseDelta):
-        fits = vector.size == size and vector.width > 0 and size % vector.width == 0
+        fits = vector.size == size and vector.width > 0
         fits = fits and len(vector.indices) * vector.width == len(vector.values)
-        if fits and len(vector.indices) and int(vector.indices.max()) * vector.width >= size:
+        if fits and len(vector.indices) and (int(vector.indices.max()) + 1) * vector.width > size:
             fits = False
     else:
         fits = vector.shape == (size,)

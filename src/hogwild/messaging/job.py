@@ -37,12 +37,13 @@ class RunConfig:
     late: frozenset[int] = frozenset()
     # The exchanged values that are parameters. The others are state of the update rule, or buffers of a network.
     parameters: slice = field(default_factory=partial(slice, None))
-    group: int = 1  # Number of consecutive values of a coordinate, which one server has.
+    group: int = 1  # Number of consecutive values, of one coordinate or several, that one server has.
     saves: bool = False  # Whether each epoch ends with a snapshot from which the run can resume.
     run_ahead: int = 0  # Most pushes of a worker while a pull is on its way.
     every: RecordInterval = field(default_factory=RecordInterval)  # Interval of records between those of epochs.
     # Whether trainers keep their parameters between bursts, so that workers exchange only what has changed.
     resident: bool = False
+    holds_back: bool = False  # Whether these trainers keep some changes for later exchanges.
     # Where trainers keep their parameters: number of deltas of each worker, since those of a delta were read, up to
     # which it counts in full.
     fresh: float = 2.0

@@ -70,6 +70,7 @@ class AdaGrad(Rule):
     skips_zero_gradient = True
     self_annealing = True
     accumulator_columns = (1,)
+    shrinks_at_once = True
 
     def __post_init__(self) -> None:
         if not self.initial_accumulator > 0:

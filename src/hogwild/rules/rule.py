@@ -91,6 +91,11 @@ class Rule(ABC):
         return ()
 
     @property
+    def shrinks_at_once(self) -> bool:
+        """Whether steps of a coordinate shrink from its first visit on, so that late changes of rare ones are fine."""
+        return False
+
+    @property
     def adds_up(self) -> bool:
         """Whether changes of the rule's state can be added. Others, such as Adam's moments, are means."""
         return len(self.initial) == 1 or self.self_annealing

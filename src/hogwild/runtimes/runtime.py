@@ -100,6 +100,11 @@ class Runtime:
         return 1
 
     @property
+    def replies_at_once(self) -> bool:
+        """Whether a message takes no time to speak of, so that a worker may wait for each reply."""
+        return False
+
+    @property
     def most_workers(self) -> int:
         """The most workers of a run: beyond it, starting them and waiting for them takes all the time."""
         if self.simulated_time:

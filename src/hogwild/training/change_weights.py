@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
+from hogwild.training.exchange_tiers import ExchangeTiers
 from hogwild.training.row_trainer import pack_state
 
 OCTAVE = 16  # levels of weights between a weight and twice that weight
@@ -31,6 +32,7 @@ class ChangeWeights:
 
     parts: tuple[Floats, ...]  # weights of the coordinates of each part of the state
     fixed: Floats  # weight of each column; 0 where it is that of the coordinate
+    tiers: ExchangeTiers | None = None  # frequent and rare features; None if all are exchanged after every burst
 
     @classmethod
     def full(cls, state: State) -> ChangeWeights:
@@ -42,7 +44,7 @@ class ChangeWeights:
 
         >>> weights = ChangeWeights((np.array([0.5, 1.0]), np.array([0.5])), np.array([0.0, 0.25]))
         >>> weights.packed()
-        array([0.5 , 0.25, 1.  , 0.25, 0.5 , 0.25])
+        array([0.5 , 0.25, 0.5 , 0.25, 1.  , 0.25])
         """
         tables = [np.where(self.fixed > 0, self.fixed, part[:, None]) for part in self.parts]
         return frozen(pack_state(tuple(tables)))
@@ -67,8 +69,9 @@ def levels(weights: Floats, tier_of: Any) -> tuple[Any, Floats, Any]:
 
 
 def change_weights(
-    problem: RowProblem, rule: Rule, state: State, workers: int, interval: int, averages: bool
-) -> ChangeWeights | None:
+    problem: RowProblem, rule: Rule, state: State, workers: int, interval: int, averages: bool, tiers: ExchangeTiers |
+    None = None,
+) -> ChangeWeights | None:  # fmt: skip
     """Return the weights of changes; None where all count alike.
 
     ``averages`` tells whether the strategy takes the mean of the changes, which divides each by the number of workers
@@ -78,16 +81,19 @@ def change_weights(
     if rates is None or workers == 1:
         return None
     times = workers if averages else 1
+    rows: list[Any] = [interval] * len(rates)
+    if tiers is not None:
+        rows[0] = tiers.intervals(len(rates[0]), interval)
     parts = tuple(
-        (times * np.repeat(_weights(rate, workers, interval), len(part) // len(rate))).astype(np.float32)
-        for rate, part in zip(rates, state, strict=True)
+        (times * np.repeat(_weights(rate, workers, each), len(part) // len(rate))).astype(np.float32)
+        for rate, part, each in zip(rates, state, rows, strict=True)
     )
     fixed = np.zeros(state[0].shape[1], np.float32)
     fixed[list(rule.accumulator_columns)] = times / workers
-    return ChangeWeights(parts, fixed)
+    return ChangeWeights(parts, fixed, tiers)
 
 
-def _weights(rate: NDArray[np.float64], workers: int, interval: int) -> NDArray[np.float64]:
+def _weights(rate: NDArray[np.float64], workers: int, interval: Any) -> NDArray[np.float64]:
     """Return one divided by the expected number of workers that change a coordinate, if one of them does.
 
     >>> _weights(np.array([1.0, 1e-9]), workers=4, interval=100).round(3)

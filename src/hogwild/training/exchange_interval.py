@@ -11,8 +11,8 @@ from hogwild.messaging.protocol import Train, Trained
 from hogwild.runtimes.runtime import SimulatedCosts
 
 # Share of a worker's time that exchanges may take, and the least number of exchanges of a worker in an epoch whatever
-# they take. With fewer, workers learn less from each other.
-SHARE, LEAST_EXCHANGES = 0.1, 16
+# they take. With fewer, workers learn less from each other. Sums of squared gradients that are averaged make up for it.
+SHARE, LEAST_EXCHANGES, LEAST_WITH_MEANS = 0.1, 16, 8
 # The same where an exchange takes more than ``SLOW`` seconds.
 LARGE_SHARE, SOME_EXCHANGES, SLOW = 0.5, 8, 5e-3
 FEW_EXCHANGES = 4  # least number of exchanges of a worker in an epoch where servers could not keep up
@@ -42,12 +42,13 @@ class ExchangeInterval:
 
 def choose_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1,
-    mixes: bool = False, shard: int = 0,
+    mixes: bool = False, shard: int = 0, least: int = LEAST_EXCHANGES,
 ) -> ExchangeInterval:  # fmt: skip
     """Measure an update and an exchange, and choose an interval at which exchanges take little time.
 
-    The rows of ``shard`` are on this machine. ``message_seconds`` are those of a push and a pull without their
-    contents. Workers that mix their parameters would differ more at the end if slow exchanges were rarer.
+    An epoch has at least ``least`` exchanges, and this machine the rows of ``shard``. ``message_seconds`` are those of
+    a push and a pull without their contents. Workers that mix their parameters would differ more at the end if slow
+    exchanges were rarer.
     """
     share = max(1, rows // workers)
     timed = min(TIMED_UPDATES, share)
@@ -68,17 +69,17 @@ def choose_interval(
         return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / update))), update, exchange)
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
-    return _chosen(share, update, exchange, sums, rarer=not mixes)
+    return _chosen(share, update, exchange, sums, least, rarer=not mixes)
 
 
 def simulated_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, costs: SimulatedCosts, servers: int = 1,
-    mixes: bool = False,
+    mixes: bool = False, least: int = LEAST_EXCHANGES,
 ) -> ExchangeInterval:  # fmt: skip
     """Choose an interval from the costs of a simulated run; the size of a change is that of a burst."""
     share = max(1, rows // workers)
     trainer.warm_up(start)
-    trained = trainer.burst(Train(start, (0, workers), 0, max(1, share // LEAST_EXCHANGES), 0, workers))
+    trained = trainer.burst(Train(start, (0, workers), 0, max(1, share // least), 0, workers))
     if workers == 1 and trained.change is not None:
         return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / costs.update))), costs.update, costs.message)
     size = (change(start, trained.values) if trained.change is None else trained.change).nbytes
@@ -86,15 +87,15 @@ def simulated_interval(
     # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.
     each = 2 * costs.handling + min(workers * size, start.nbytes) / costs.bandwidth
     busy = 0.0 if trained.change is None else workers * each / servers
-    return _chosen(share, costs.update, exchange, busy, rarer=not mixes)
+    return _chosen(share, costs.update, exchange, busy, least, rarer=not mixes)
 
 
-def _chosen(share: int, update: float, exchange: float, busy: float, rarer: bool) -> ExchangeInterval:
+def _chosen(share: int, update: float, exchange: float, busy: float, least: int, rarer: bool) -> ExchangeInterval:
     """Return the interval for the seconds of an update, of an exchange, and of a server for those of all workers.
 
     ``rarer`` tells whether slow exchanges may be rarer than others.
     """
-    usual = min(exchange / (SHARE * update), share // LEAST_EXCHANGES)
+    usual = min(exchange / (SHARE * update), share // least)
     slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if rarer and exchange > SLOW else 0.0
     crowded = min(busy / update, share // FEW_EXCHANGES)
     return ExchangeInterval(max(1, round(max(usual, slow, crowded))), update, exchange)

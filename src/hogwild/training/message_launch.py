@@ -147,7 +147,8 @@ class LocalTask:
     read: Callable[[Floats], Parameters]  # from the vector that nodes exchange to the parameters of the model
     cores: int = 1  # cores that train each burst together
     resident: bool = False  # whether trainers keep their parameters between bursts
-    group: int = 1  # number of consecutive values of a coordinate
+    group: int = 1  # number of consecutive values that one server has
+    holds_back: bool = False  # whether trainers keep some changes for later exchanges
     compiled_rows: CompiledRows | None = None  # the rows for a compiled event loop of a simulator, if there is one
     folders: Mapping[int, Sequence[Path]] = field(default_factory=dict)  # that a worker's machine must have
 
@@ -221,7 +222,10 @@ def run_message_strategy(
 
 def _config(task: LocalTask, job: Job, schedule: Schedule | None, budget: Budget, loss_limit: float) -> RunConfig:
     """Return the configuration that all nodes of a run have."""
-    runtime, ahead, average = job.runtime, job.strategy.run_ahead, job.options.average
+    runtime, average = job.runtime, job.options.average
+    # Where a reply is there at once, fresher parameters are worth the wait.
+    usual = 0 if task.holds_back and runtime.replies_at_once else runtime.run_ahead
+    ahead = job.strategy.run_ahead
     assert not isinstance(average, EMA)
     return RunConfig(
         workers=job.workers,
@@ -235,9 +239,10 @@ def _config(task: LocalTask, job: Job, schedule: Schedule | None, budget: Budget
         late=frozenset(runtime.join_times),
         parameters=task.parameters,
         saves=job.checkpoints is not None,
-        run_ahead=runtime.run_ahead if ahead is None else ahead,
+        run_ahead=usual if ahead is None else ahead,
         resident=task.resident,
         group=task.group,
+        holds_back=task.holds_back,
         every=RecordInterval.parse(job.options.every),
         seed=job.options.seed,
         loss_limit=loss_limit,

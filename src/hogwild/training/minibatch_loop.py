@@ -28,7 +28,7 @@ class MinibatchLoop:
     def begin(self, start: Floats) -> None:
         """Take the parameters from which all rows begin, as ``pack_state`` returns them."""
         first = 0
-        for part in self._loop.state:
+        for part in reversed(self._loop.state):
             values = start[first : first + len(part) * self.width].reshape(-1, self.width)
             part[:, : self.width] = part[:, self.width : 2 * self.width] = values
             part[:, 2 * self.width :] = 0

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hogwild.data.packing.mapped_arrays import check_mapped_files
-from hogwild.kernels.touched_parameters import add_groups, weigh_all_changes, weigh_changes
+from hogwild.kernels.touched_parameters import weigh_all_changes, weigh_changes
 from hogwild.messaging import deltas
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, compact, frozen
 from hogwild.messaging.protocol import Train, Trained
-from hogwild.problems.problem import State
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.change_damping import ChangeDamping
-from hogwild.training.change_weights import ChangeWeights, levels
+from hogwild.training.change_shares import ChangeShares, add_change
+from hogwild.training.change_weights import ChangeWeights
 from hogwild.training.parameters_before import ParametersBefore
 from hogwild.training.row_trainer import RowSource, pack_state, unpack_state
 
@@ -55,7 +55,8 @@ class ResidentTrainer:
         self._row_length = data.nonzeros / max(1, data.n_rows)
         self._before = ParametersBefore(self._table)
         damping = ChangeDamping.of(problem, rule, self.rows.workers, len(self._table))
-        self._shares = ChangeShares(self.weights, damping, len(beside))
+        by_frequency = bool((np.diff(self.weights.parts[0]) >= 0).all())
+        self._shares = ChangeShares(self.weights, damping, len(beside), in_blocks=by_frequency)
         self._last: _LastBurst | None = None
 
     def warm_up(self, start: Floats) -> None:
@@ -112,52 +113,20 @@ class ResidentTrainer:
         table, before = self._table, self._before
         (many, width), weighed = table.shape, (self._shares.level_of, self._shares.shift, shares, self._shares.fixed)
         groups = many if before.whole else before.count
-        change = np.empty((groups + 1, width), np.float32)
+        change = np.empty((1 + groups, width), np.float32)
         if before.whole:
-            weigh_all_changes(table, before.values, *weighed, change)
+            weigh_all_changes(table, before.values, *weighed, change[1:])
         else:
-            weigh_changes(table, before.features, before.values, *weighed, change)
-        change[-1] = (self._beside - before_beside) * self._shares.beside
-        self._beside[:] = before_beside + change[-1]
+            weigh_changes(table, before.features, before.values, *weighed, change[1:])
+        change[0] = (self._beside - before_beside) * self._shares.beside
+        self._beside[:] = before_beside + change[0]
         values = frozen(change.reshape(-1))
         if before.whole:  # in the order of ``pack_state`` already
             return values
-        indices = np.empty(groups + 1, INDEX)
-        indices[:groups], indices[groups] = before.features, many
-        return compact(SparseDelta(frozen(indices), values, width * (many + 1), width))
-
-
-BLOCK = 6  # binary logarithm of the number of features, in the order of their frequencies, that have one weight
-
-
-class ChangeShares:
-    """Weights of the changes of features, by levels: the larger of a feature's own weight and of that of its tier."""
-
-    def __init__(self, weights: ChangeWeights, damping: ChangeDamping, outputs: int) -> None:
-        features, beside = weights.parts[0][::outputs], weights.parts[1]
-        self._damping = damping
-        # A table of all features would take room in the cache that the parameters need.
-        self.shift = BLOCK if (np.diff(features) >= 0).all() else 0
-        every = 1 << self.shift
-        self.level_of, self._own, self._tiers = levels(features[::every], damping.tier_of[::every])
-        self.fixed: Floats = np.tile(weights.fixed, outputs).astype(np.float32)  # of each column of all outputs
-        self.beside: Floats = np.where(self.fixed > 0, self.fixed, np.repeat(beside, len(weights.fixed)))
-
-    def of(self, state: State, rows: int, step: float) -> Floats:
-        """Return the weight of each level after a burst of some rows at a step size."""
-        shares: Floats = np.maximum(self._own, self._damping.shares(state, rows, step)[self._tiers])
-        return shares
-
-
-def add_change(state: State, change: Vector, times: float) -> None:
-    """Add a change of some or all parameters to a state."""
-    weights, beside = state
-    table, others = weights.reshape(-1, beside.size), beside.reshape(-1)
-    if isinstance(change, SparseDelta):
-        add_groups(table, others, change.indices, change.values, np.float32(times))
-    else:
-        table += np.float32(times) * change[: table.size].reshape(table.shape)
-        others += np.float32(times) * change[table.size :]
+        indices = np.empty(1 + groups, INDEX)
+        indices[0], indices[1:] = 0, before.features
+        indices[1:] += 1
+        return compact(SparseDelta(frozen(indices), values, width * (1 + many), width))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

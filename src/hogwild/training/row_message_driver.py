@@ -26,7 +26,8 @@ from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.burst_loops import NodeCores, cores_of
 from hogwild.training.change_weights import ChangeWeights, change_weights
 from hogwild.training.compiled_rows import SimulatedRows
-from hogwild.training.exchange_interval import LEAST_EXCHANGES, choose_interval, simulated_interval
+from hogwild.training.exchange_interval import LEAST_EXCHANGES, LEAST_WITH_MEANS, choose_interval, simulated_interval
+from hogwild.training.exchange_tiers import BLOCK, exchange_tiers
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import sampled_rows
 from hogwild.training.message_launch import LocalTask, MessageCheckpointer, epochs, run_message_strategy
@@ -34,6 +35,7 @@ from hogwild.training.renumbered_problem import RenumberedProblem
 from hogwild.training.resident_trainer import ResidentTrainer
 from hogwild.training.row_order import local_shard, needed_folders
 from hogwild.training.row_trainer import RowSource, RowTrainer, pack_state, unpack_state
+from hogwild.training.tiered_trainer import TieredTrainer
 
 # Copies of the parameters for each worker: its own, those of its trainer and evaluation, messages under way, and its
 # share of the server's. Measured: 13.4 copies in all with two workers and a parameter server.
@@ -83,6 +85,7 @@ def run(job: Job) -> Run:
             return task_of_rows(
                 trained, problem, rule, schedule, budget.epochs, seed, workers, job.options.shuffle, held_out, start,
                 cores, scale, weights, weights is not None and _keeps_parameters(job), samples, runtime.simulated_time,
+                job.checkpoints is not None,
             )  # fmt: skip
 
         job, weights = _with_interval(job, trained.problem, make_task, start, keeper, event_log)
@@ -166,7 +169,7 @@ def _with_interval(
     asked, runtime = job.strategy, job.runtime
     updates = keeper.interval
     if updates is None and not keeper.resumes and _chooses_interval(job):
-        updates = runtime.recorded_interval or _new_interval(job, make_task, state, event_log)
+        updates = runtime.recorded_interval or _new_interval(job, problem, make_task, state, event_log)
     if updates is None:
         sums = keeper.sums_changes if keeper.resumes else _sums_changes(job)
         keeper.more["sums_changes"] = sums
@@ -177,10 +180,16 @@ def _with_interval(
     mean = asked.averages and not _keeps_parameters(job)
     weights = None
     if _weighs_changes(job):
-        weights = change_weights(problem, job.rule, state, job.workers, updates, mean)
+        weights = _weights(job, problem, state, updates, mean)
     if weights is None and _is_resident(job):
         weights = ChangeWeights.full(state)
     return replace(job, strategy=asked.with_interval(updates)), weights
+
+
+def _weights(job: Job, problem: RowProblem, state: State, interval: int, mean: bool) -> ChangeWeights | None:
+    """Return the weights of changes at an interval, with tiers of features that are exchanged more and less often."""
+    tiers = exchange_tiers(problem, job.rule, job.workers, interval) if _is_resident(job) else None
+    return change_weights(problem, job.rule, state, job.workers, interval, mean, tiers)
 
 
 def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
@@ -194,18 +203,23 @@ def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
         )
 
 
-def _new_interval(job: Job, make_task: Callable[..., LocalTask], state: State, event_log: EventLog) -> int:
+def _new_interval(
+    job: Job, problem: RowProblem, make_task: Callable[..., LocalTask], state: State, event_log: EventLog
+) -> int:
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
-    # The weights depend on the interval, and the time of an exchange does not depend on them.
-    task = make_task(1.0, ChangeWeights.full(state) if _is_resident(job) else None)
+    # The weights depend on the interval, and the time of an exchange hardly does.
+    least = LEAST_WITH_MEANS if _is_resident(job) and job.rule.accumulator_columns else LEAST_EXCHANGES
+    usual = max(1, problem.data.n_rows // job.workers // least)
+    weights = _weights(job, problem, state, usual, False) or ChangeWeights.full(state) if _is_resident(job) else None
+    task = make_task(1.0, weights)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
         assert isinstance(job.problem, RowProblem)
         shard, _ = local_shard(job.problem.training, job.workers)
-        found = choose_interval(*given, runtime.message_seconds, asked.servers, asked.mixes, shard)
+        found = choose_interval(*given, runtime.message_seconds, asked.servers, asked.mixes, shard, least)
     else:
-        found = simulated_interval(*given, costs, asked.servers, asked.mixes)
+        found = simulated_interval(*given, costs, asked.servers, asked.mixes, least)
     event_log.emit(
         "exchanges", updates=found.updates, update_seconds=found.update_seconds,
         exchange_seconds=found.exchange_seconds, message=found.message, **({} if costs is None else {"at": 0.0}),
@@ -217,6 +231,7 @@ def task_of_rows(
     trained: RenumberedProblem, original: RowProblem, rule: Rule, schedule: Schedule, epochs: int | None, seed: int,
     workers: int, shuffle: bool, held_out: Dataset | None, start: State, cores: NodeCores | None = None, scale: float =
     1.0, weights: ChangeWeights | None = None, resident: bool = False, samples: bool = False, simulated: bool = False,
+    saves: bool = False,
 ) -> LocalTask:  # fmt: skip
     """Return the task of training on rows.
 
@@ -225,6 +240,7 @@ def task_of_rows(
     problem = trained.problem
     rows = RowSource(problem, rule, schedule, epochs, seed, workers, shuffle, scale)
     state = problem.start(rule)
+    tiers = weights.tiers if resident and weights is not None else None
 
     evaluation = Evaluation(trained, rule, held_out, samples)
 
@@ -235,16 +251,19 @@ def task_of_rows(
         return tuple(np.array(part) for part in original.from_training_space(found, rule))
 
     def make_trainer(worker: int) -> LocalTrainer:
+        if tiers is not None and weights is not None:
+            return TieredTrainer(rows.of(worker), weights, tiers, cores, saves)
         if resident and weights is not None:
             return ResidentTrainer(rows.of(worker), weights, cores)
         return RowTrainer(rows.of(worker), None if weights is None else weights.packed(), cores)
 
+    width = state[1].size if resident else 1
     each = 1 if cores is None else cores.workers
     plain = simulated and cores is None and weights is None  # Others weigh changes, or train on real threads.
     folders = {worker: needed_folders(problem.training, worker, workers) for worker in range(workers)}
     return LocalTask(
         frozen(pack_state(start)), slice(0, None, state[0].shape[1]), problem.data.n_rows, make_trainer, evaluation,
-        read, each, resident, state[1].size if resident else 1,
+        read, each, resident, width if tiers is None else width * BLOCK, tiers is not None,
         SimulatedRows.of(rows) if plain else None, {worker: needed for worker, needed in folders.items() if needed},
     )  # fmt: skip
 

@@ -32,14 +32,14 @@ FEW_TABLES = 64  # number of tables of step sizes that are cached
 
 
 def pack_state(state: State) -> Floats:
-    """Return a state as one vector, in which the value and the rule's state of a coordinate lie together."""
-    return np.concatenate([part.reshape(-1) for part in state])
+    """Return a state as one vector: intercepts before features, each value with the rule's state of its coordinate."""
+    return np.concatenate([part.reshape(-1) for part in reversed(state)])
 
 
 def unpack_state(values: Floats, state: State) -> None:
     """Copy a vector that ``pack_state`` made into a state."""
     first = 0
-    for part in state:
+    for part in reversed(state):
         part[:] = values[first : first + part.size].reshape(part.shape)
         first += part.size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hogwild.delays import Delay, DelayOption, check_by_worker, named, per_worker
+from hogwild.delays import Always, Delay, DelayOption, check_by_worker, named, per_worker
 from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
 from hogwild.runtimes.local.driver import LocalDriver
@@ -67,6 +67,11 @@ class Local(Runtime):
 
     passes_messages = True
     saves_checkpoints = True
+
+    @property
+    def replies_at_once(self) -> bool:
+        """Whether a message takes no time to speak of: nodes are threads of one process."""
+        return self.latency == Always(0.0)
 
     def play(self, job: MessageJob) -> Outcome:
         """Run a job to its end on threads.

@@ -21,15 +21,15 @@ from hogwild.strategies.strategy import Roles
 
 
 def parts_of(config: RunConfig, shards: int) -> tuple[tuple[int, int], ...]:
-    """Return the first index and the end index of the values of each server, which are those of whole coordinates.
+    """Return the first index and the end index of the values of each server, which are whole groups, but for the last.
 
     >>> import numpy as np
-    >>> parts_of(RunConfig(1, np.zeros(10), 1, 1), 3), parts_of(RunConfig(1, np.zeros(10), 1, 1, group=5), 3)
-    (((0, 3), (3, 6), (6, 10)), ((0, 0), (0, 5), (5, 10)))
+    >>> parts_of(RunConfig(1, np.zeros(10), 1, 1), 3), parts_of(RunConfig(1, np.zeros(11), 1, 1, group=5), 3)
+    (((0, 3), (3, 6), (6, 10)), ((0, 0), (0, 5), (5, 11)))
     """
-    coordinates = config.size // config.group
-    ends = [config.group * (coordinates * k // shards) for k in range(shards + 1)]
-    return tuple(pairwise(ends))
+    groups = config.size // config.group
+    ends = [config.group * (groups * k // shards) for k in range(shards)]
+    return tuple(pairwise([*ends, config.size]))
 
 
 def change_log(config: RunConfig, start: int, stop: int) -> ChangeLog | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hogwild.messaging.deltas import Vector, nbytes, total
 
 LOGGED = 4  # Size of the changes that a server remembers, as a multiple of its parameters.
+SENT = 2  # Size of the changes up to which they are added up for a worker, as a multiple of its parameters.
 ENTRY = 64  # Bytes of an entry without its change.
 
 
@@ -65,6 +66,6 @@ class ChangeLog:
             return False, None
         lacked = [entry.lacked_by(worker) for entry in self.entries[len(self.entries) - count :]]
         changes = [change for change in lacked if change is not None]
-        if len(changes) > 1 and sum(ENTRY + nbytes(change) for change in changes) > self.most // LOGGED:
+        if len(changes) > 1 and sum(ENTRY + nbytes(change) for change in changes) > SENT * self.most // LOGGED:
             return False, None  # To add them would take longer than to send all parameters.
         return True, total(changes) if changes else None

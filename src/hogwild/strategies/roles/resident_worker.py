@@ -19,6 +19,8 @@ class ResidentWorker(ParameterServerWorker):
     The worker begins from the parameters of the configuration, and pulls the changes of other workers, which the
     trainer adds to its parameters before the next burst. When it joins late, and after a restart of a server, it pulls
     all parameters and waits for them.
+
+    Where trainers hold some changes back, the worker pushes these before it leaves, by a burst without terms.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class ResidentWorker(ParameterServerWorker):
         self.start: Floats | None = None  # Parameters from which the next burst begins; None for the trainer's own.
         self.received: Vector | None = None  # Changes of other workers that the trainer does not have yet.
         self.whole = True  # Whether the pull on its way is one of all parameters.
+        self.pushed_all = True  # Whether the trainer holds no changes back.
 
     def _begin(self, order: Begin | None) -> Iterator[Action]:
         if order is None or (self.rounds and self._terms() == 0):
@@ -100,7 +103,15 @@ class ResidentWorker(ParameterServerWorker):
         reply = self.got[0]
         progress = reply.progress + self._own * self.push_every * reply.members
         start, received, self.start, self.received = self.start, self.received, None, None
+        self.pushed_all = terms == 0 or not self.config.holds_back
         return self.cursor.burst(start, terms, progress, reply.members, received=received)
+
+    def _leave(self) -> Iterator[Action]:
+        if self.pushed_all:
+            yield from super()._leave()
+        else:
+            self.stopping, self.awaits = True, False
+            yield self._burst(0)
 
     def _moved(self, event: Trained) -> Vector:
         assert event.change is not None

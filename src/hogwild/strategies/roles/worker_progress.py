@@ -177,10 +177,11 @@ class ShardCursor:
     ) -> Train:  # fmt: skip
         """Return a burst on the next terms of the next shard, with the shards in turn."""
         turns = sorted(self.shards)
-        self._shard = turns[self._turn % len(turns)]
-        self._turn += 1
+        if terms:
+            self._shard = turns[self._turn % len(turns)]
+            self._turn += 1
         shard = self._shard, self.config.workers
-        first = self.shards[self._shard]
+        first = self.shards.get(self._shard, 0)
         return Train(values, shard, first, terms, progress, stride, together, self.scale, self.spent, received)
 
     def trained(self, event: Trained, clock: int) -> Iterator[Action]:

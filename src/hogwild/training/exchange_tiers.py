@@ -1,0 +1,58 @@
+"""Frequent features, whose changes are exchanged after every burst, and rare ones, which are exchanged less often.
+
+With features numbered by frequency, the frequent ones are the first, and lie together in memory and in messages. A rare
+feature is changed by few workers between two exchanges, and hardly differs between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hogwild.messaging.deltas import Floats
+from hogwild.problems.problem import RowProblem
+from hogwild.rules.rule import Rule
+
+BLOCK = 64  # coordinates of one group of an exchanged vector
+OFTEN = 0.5  # expected rows of a burst that have a feature, from which on the feature is frequent
+UNSEEN = 1 / 4  # largest part of an epoch whose changes of rare features a worker does not have yet
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeTiers:
+    """Number of frequent features, and the rows of a worker between two exchanges of all features."""
+
+    frequent: int
+    whole_every: int
+
+    def is_whole(self, first: int, terms: int) -> bool:
+        """Return whether all features are exchanged after a burst, or the frequent ones alone.
+
+        ``first`` is the number of terms drawn from the shard before. A burst without terms exchanges all.
+
+        >>> tiers = ExchangeTiers(63, 100)
+        >>> tiers.is_whole(50, 49), tiers.is_whole(50, 50), tiers.is_whole(7, 0)
+        (False, True, True)
+        """
+        return terms == 0 or first // self.whole_every != (first + terms) // self.whole_every
+
+    def intervals(self, features: int, interval: int) -> Floats:
+        """Return the number of rows between two exchanges of each feature."""
+        return np.where(np.arange(features) < self.frequent, interval, self.whole_every)
+
+
+def exchange_tiers(problem: RowProblem, rule: Rule, workers: int, interval: int) -> ExchangeTiers | None:
+    """Return the tiers for a number of rows between two exchanges; None where all features are exchanged alike.
+
+    Exchanges of all features together take at most as long as those of the frequent ones, except that no worker lacks
+    more than a part of an epoch. With most rules progress on rare features would be lost.
+    """
+    rates = problem.touch_rates()
+    if rates is None or workers == 1 or not rule.shrinks_at_once or (np.diff(rates[0]) > 0).any():
+        return None
+    features = len(rates[0])
+    frequent = int(np.searchsorted(-rates[0], -OFTEN / interval, side="right"))
+    groups = -(-(1 + frequent) // BLOCK) * BLOCK  # The intercepts are the first.
+    times = min(features // groups, int(UNSEEN * problem.data.n_rows / (workers - 1)) // interval)
+    return None if times < 2 else ExchangeTiers(groups - 1, times * interval)
