@@ -35,7 +35,7 @@ def test_the_record(capsys: pytest.CaptureFixture[str]) -> None:
     assert record["usable_cores"] >= 1
     assert record["machine"]["memory"] > 0
     assert record["versions"]["numba"]
-    assert set(record["extras"]) == {"parquet", "tensorboard", "torch", "ray", "cuda", "onnx", "lab"}
+    assert set(record["extras"]) == {"parquet", "zstd", "remote", "tensorboard", "torch", "ray", "cuda", "onnx", "lab"}
     assert {check["name"] for check in record["checks"]} >= {"packages", "cores", "compiler", "memory speed"}
 
 

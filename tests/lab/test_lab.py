@@ -280,7 +280,8 @@ def test_a_trial_of_every_experiment(name, monkeypatch):
     """All of them are run by make lab."""
     experiment = named(name)
     monkeypatch.setattr("hogwild.lab.experiments.batch_size.EPOCHS", 1)
-    figures = experiment.trial(experiment.quick[-1], 0)
+    point = [point for point in experiment.quick if point.get("hardware") != "GPU"][-1]
+    figures = experiment.trial(point, 0)
     assert any(isinstance(value, float) and math.isfinite(value) for value in figures.values())
 
 

@@ -86,7 +86,7 @@ def test_every_row_of_a_burst_is_descended_once(within: Any, terms: int) -> None
     total = step * (X[order] * y[order, None]).sum(0)
     shares = within.workers if within.replicas and terms > 3 else 1  # three rows are too few to be dealt out
     assert (trained.terms, trained.samples) == (terms, terms)
-    np.testing.assert_allclose(trained.values[:3], total / shares, rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(trained.values[1:], total / shares, rtol=1e-4, atol=1e-8)
 
 
 def test_what_cannot_work_is_refused() -> None:
@@ -101,6 +101,7 @@ def test_nodes_with_cores_exchange_only_what_has_changed(nodes: int) -> None:
     from test_exchanged_changes import sparse_data
 
     given = Linear(sparse_data(20_000), l2=1e-3)
+    minimise(given, strategy=Hogwild(2), budget=1)  # Threads for short work stay.
     before = threading.active_count()
     runs = [
         minimise(given, strategy=strategy, budget=4, runtime=Local())

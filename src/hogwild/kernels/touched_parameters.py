@@ -96,22 +96,25 @@ def weigh_block(
 ) -> None:  # fmt: skip
     """Weigh the changes since the ``shared`` parameters of features from ``first`` to ``stop``, and share them.
 
-    Parameters are in one row. Features with one weight follow each other, so that its loop is one of many values.
+    Parameters are in one row. All features of a block of 2**``shift`` have the weight of its level.
     """
     width = fixed.size
+    weights, weighted = np.empty(width << shift, np.float32), -1
     begin = first
     while begin < stop:
-        level, end = level_of[begin >> shift], begin + 1
-        while end < stop and level_of[end >> shift] == level:
-            end = min(stop, ((end >> shift) + 1) << shift)
-        for k in range(width):
-            weight = fixed[k] if fixed[k] > 0 else shares[level]
-            for u in range(begin, end):
-                at = u * width + k
-                moved = weight * (table[at] - shared[at])
-                change[(u - first) * width + k] = moved
-                shared[at] += moved
-                table[at] = shared[at]
+        level = np.int64(level_of[begin >> shift])
+        end = min(stop, ((begin >> shift) + 1) << shift)
+        if level != weighted:
+            for j in range(weights.size):
+                weights[j] = fixed[j % width] if fixed[j % width] > 0 else shares[level]
+            weighted = level
+        # Slices, whose loop is compiled into vector instructions.
+        own, known = table[begin * width : end * width], shared[begin * width : end * width]
+        moved = change[(begin - first) * width : (end - first) * width]
+        for j in range(own.size):
+            moved[j] = weights[j] * (own[j] - known[j])
+            known[j] += moved[j]
+            own[j] = known[j]
         begin = end
 
 
@@ -126,13 +129,18 @@ def add_groups(table: Any, beside: Any, indices: Any, values: Any, times: Any) -
     for i in range(indices.size):
         if i + AHEAD < indices.size:
             prefetch_to_write(table, max(0, np.int64(indices[i + AHEAD]) * group // width - 1), 0)
-        at, to, others = i * group, np.int64(indices[i]) * group - width, 0
+        at, to = i * group, np.int64(indices[i]) * group - width
         if to < 0:
             for k in range(width):
                 beside[k] += times * values[at + k]
-            others = width
-        for k in range(others, group):
-            flat[to + k] += times * values[at + k]
+        others = width if to < 0 else 0
+        if group == width:
+            for k in range(others, group):
+                flat[to + k] += times * values[at + k]
+        else:
+            into, added = flat[to + others : to + group], values[at + others : at + group]
+            for k in range(into.size):
+                into[k] += times * added[k]
 
 
 @compiled
