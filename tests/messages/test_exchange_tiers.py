@@ -63,7 +63,11 @@ def test_features_that_a_burst_has_often_are_frequent_and_the_others_are_exchang
     assert exchange_tiers(Linear(data), SGD(), 2, 500) is None
     unordered = data[0][:, ::-1], data[1]
     assert exchange_tiers(Linear(unordered), AdaGrad(), 2, 500) is None
-    assert exchange_tiers(Linear(data), AdaGrad(), 2, 5_000) is None  # the others would be exchanged as often
+
+
+def test_all_features_are_exchanged_alike_where_rare_ones_would_be_exchanged_as_often(data) -> None:
+    assert exchange_tiers(Linear(data), AdaGrad(), 2, 5_000) == ExchangeTiers(data[0].shape[1], 5_000)
+    assert exchange_tiers(Linear(data), AdaGrad(), 200, 20) is None  # Vectors would have more zeros than changes.
 
 
 def test_rare_features_are_weighed_by_the_workers_that_have_changed_them_until_they_are_exchanged(data) -> None:

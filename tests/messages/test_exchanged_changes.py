@@ -34,7 +34,6 @@ from hogwild.schedules import Constant
 from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.training import resident_trainer
-from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.change_weights import ChangeWeights, change_weights, levels
 from hogwild.training.renumbered_problem import RenumberedProblem
 from hogwild.training.resident_trainer import ResidentTrainer, add_change
@@ -119,19 +118,6 @@ def test_frequent_coordinates_are_averaged_and_rare_ones_added(data) -> None:
     assert change_weights(problem, AdaGrad(), state, 1, 500, False) is None
 
 
-def test_changes_count_in_full_where_steps_are_short_and_in_part_where_workers_come_to_the_optimum(
-    data,
-) -> None:
-    problem = Linear(data)
-    state, damping = problem.start(AdaGrad()), ChangeDamping.of(problem, AdaGrad(), 4, 2_000)
-    state[0][:, 1] = 1.0
-    np.testing.assert_allclose(damping.shares(state, 10, 1e-9), 1.0, rtol=1e-4)
-    assert damping.shares(state, 10**6, 10.0).max() < 0.25
-    between = damping.shares(state, 100, 0.05)
-    assert ((between > 0) & (between < 1)).all()
-    assert between[0] < between[-1]  # frequent features are steeper
-
-
 # What is exchanged
 
 
@@ -154,7 +140,6 @@ def start_of(trainer: RowTrainer) -> Any:
 @pytest.mark.parametrize("many", [0, 10**9], ids=["all features", "those of the rows"])
 def test_a_trainer_that_keeps_its_parameters_makes_the_changes_of_one_that_does_not(data, many, monkeypatch) -> None:
     monkeypatch.setattr(resident_trainer, "MANY", many)
-    monkeypatch.setattr(Linear, "feature_tiers", lambda self: None)
     usual, resident = trainers(data)
     values = start_of(usual)
     moved = np.array([0.5, 0.1, -1.0, 0.1, 0.25, 0.2], np.float32)
@@ -191,17 +176,15 @@ def test_changes_are_added_to_features_and_intercepts_sparse_or_not(width, outpu
     np.testing.assert_allclose(pack_state(others), expected, rtol=1e-5, atol=1e-6)
 
 
-@given(st.lists(st.tuples(st.floats(1 / 64, 1), st.integers(0, 9)), min_size=1, max_size=50))
-def test_a_level_of_weights_has_one_tier_and_weights_that_are_about_the_same(some) -> None:
-    weights, tiers = np.array([each[0] for each in some]), np.array([each[1] for each in some], np.uint8)
-    level_of, of_level, tier_of_level = levels(weights, tiers)
+@given(st.lists(st.floats(1 / 64, 1), min_size=1, max_size=50))
+def test_a_level_has_weights_that_are_about_the_same(some) -> None:
+    weights = np.array(some)
+    level_of, of_level = levels(weights)
     np.testing.assert_allclose(of_level[level_of], weights, rtol=0.05)
-    np.testing.assert_array_equal(tier_of_level[level_of], tiers)
     assert len(of_level) == len(np.unique(level_of))
 
 
 def test_a_burst_across_the_end_of_an_epoch_returns_the_change_of_the_features_of_both(data, monkeypatch) -> None:
-    monkeypatch.setattr(Linear, "feature_tiers", lambda self: None)
     plain, resident = trainers(data)
     start = np.full(2 * 2_001, 0.25, np.float32)
     train = Train(start, (0, 2), 14_990, 30, 0, 1)  # of 15,000 rows

@@ -3,8 +3,7 @@
 The parameters of a feature are a row of a table: the values of all outputs, each with the state of the rule.
 """
 
-# mypy: disable-error-code="call-arg, unreachable, name-defined"
-# ruff: noqa: F821
+# mypy: disable-error-code="call-arg, unreachable"
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ import numpy as np
 from hogwild.jit import compiled
 from hogwild.prefetch import prefetch, prefetch_to_write
 
-SAMPLED = 256  # features of a tier whose steps are looked at
 AHEAD = 16  # features between one that is changed and the one that is fetched into the cache meanwhile
 
 
@@ -99,7 +97,7 @@ def weigh_block(
     Parameters are in one row. All features of a block of 2**``shift`` have the weight of its level.
     """
     width = fixed.size
-    weights, weighted = np.empty(width << shift, np.float32), -1
+    weights, weighted = np.empty(width << shift, np.float32), np.int64(-1)
     begin = first
     while begin < stop:
         level = np.int64(level_of[begin >> shift])
@@ -149,17 +147,3 @@ def put_back(table: Any, features: Any, before: Any) -> None:
     for i in range(features.size):
         for k in range(table.shape[1]):
             table[features[i], k] = before[i, k]
-
-
-def mean_steps(weights: Any, features: Any, bounds: Any, rate: Any, constants: Any, found: Any) -> None:
-    """Write the mean step of the features of each tier, from a sample; ``features`` are in the order of tiers.
-
-    The mean is the inverse root mean square of the inverses, so the smallest steps count most. Small steps belong to
-    coordinates that were stepped often.
-    """
-    for tier in range(found.size):
-        total, count = np.float32(0), np.float32(0)
-        for at in range(bounds[tier], bounds[tier + 1], max(1, (bounds[tier + 1] - bounds[tier]) // SAMPLED)):
-            total += np.float32(1) / effective_step(weights, features[at], rate, constants) ** 2
-            count += np.float32(1)
-        found[tier] = np.sqrt(count / total)

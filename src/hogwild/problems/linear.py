@@ -303,12 +303,9 @@ class Linear(RowProblem):
         """Whether all that a term changes are coordinates, each by one step of the rule."""
         return True
 
-    def feature_tiers(self) -> FeatureTiers | None:
-        """Return tiers of features with the curvature of the objective along them."""
-        return self._tiers if self.n_outputs == 1 else None
-
     @cached_property
     def _tiers(self) -> FeatureTiers | None:
+        """Tiers of features with the curvature of the objective along them; None for dense rows."""
         if not self.has_sparse_terms:
             return None
         found, bounds = ranking(self.source.frequencies()), tiers_of(self.source.n_features)

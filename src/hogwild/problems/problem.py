@@ -20,7 +20,6 @@ from hogwild.data.subsample import subsample
 from hogwild.errors import ParameterError
 from hogwild.kernels.work_queue import LOSS, new_queue, new_tally
 from hogwild.losses import Loss
-from hogwild.problems.feature_tiers import FeatureTiers
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.registry import invalid_parameter
@@ -193,10 +192,6 @@ class RowProblem(Problem):
 
         None where it is not known.
         """
-        return None
-
-    def feature_tiers(self) -> FeatureTiers | None:
-        """Return tiers of features with the curvature of the objective along them; None where they are not known."""
         return None
 
     @property

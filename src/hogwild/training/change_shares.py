@@ -7,32 +7,24 @@ import numpy as np
 from hogwild.kernels.touched_parameters import add_groups
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector
 from hogwild.problems.problem import State
-from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.change_weights import ChangeWeights, levels
 
 BLOCK = 6  # binary logarithm of the number of features, in the order of their frequencies, that have one weight
 
 
 class ChangeShares:
-    """Weights of the changes of features, by levels: the larger of a feature's own weight and of that of its tier.
+    """Weights of the changes of features, by levels of about the same weight.
 
     ``in_blocks`` tells whether features are numbered by frequency, so that neighbours have about the same weight.
     """
 
-    def __init__(self, weights: ChangeWeights, damping: ChangeDamping, outputs: int, in_blocks: bool) -> None:
+    def __init__(self, weights: ChangeWeights, outputs: int, in_blocks: bool) -> None:
         features, beside = weights.parts[0][::outputs], weights.parts[1]
-        self._damping = damping
         # A table of all features would take room in the cache that the parameters need.
         self.shift = BLOCK if in_blocks else 0
-        every = 1 << self.shift
-        self.level_of, self._own, self._tiers = levels(features[::every], damping.tier_of[::every])
+        self.level_of, self.shares = levels(features[:: 1 << self.shift])
         self.fixed: Floats = np.tile(weights.fixed, outputs).astype(np.float32)  # of each column of all outputs
         self.beside: Floats = np.where(self.fixed > 0, self.fixed, np.repeat(beside, len(weights.fixed)))
-
-    def of(self, state: State, rows: int, step: float) -> Floats:
-        """Return the weight of each level after a burst of some rows at a step size."""
-        shares: Floats = np.maximum(self._own, self._damping.shares(state, rows, step)[self._tiers])
-        return shares
 
 
 def add_change(state: State, change: Vector, times: float) -> None:

@@ -23,7 +23,6 @@ from hogwild.training.exchange_tiers import ExchangeTiers
 from hogwild.training.row_trainer import pack_state
 
 OCTAVE = 16  # levels of weights between a weight and twice that weight
-LEVELS = 2**10  # more than the levels of weights of one tier
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,22 +49,21 @@ class ChangeWeights:
         return frozen(pack_state(tuple(tables)))
 
 
-def levels(weights: Floats, tier_of: Any) -> tuple[Any, Floats, Any]:
-    """Return the level of each coordinate, and the weight and the tier of each level.
+def levels(weights: Floats) -> tuple[Any, Floats]:
+    """Return the level of each coordinate, and the weight of each level.
 
-    Coordinates of one level have about the same weight, and are of the same tier.
+    Coordinates of one level have about the same weight.
 
-    >>> levels(np.array([0.5, 0.501, 1.0]), np.array([0, 0, 1], np.uint8))
-    (array([0, 0, 1], dtype=uint16), array([0.5005, 1.    ], dtype=float32), array([0, 1]))
+    >>> levels(np.array([0.5, 0.501, 1.0]))
+    (array([1, 1, 0], dtype=uint16), array([1.    , 0.5005], dtype=float32))
     """
     keys = np.rint(-OCTAVE * np.log2(weights)).astype(np.int32)
-    keys += LEVELS * tier_of.astype(np.int32)
     counts = np.bincount(keys)
     found = np.flatnonzero(counts)
     numbers = np.zeros(len(counts), np.uint16)
     numbers[found] = np.arange(len(found))
     sums = np.bincount(keys, weights)
-    return numbers[keys], (sums[found] / counts[found]).astype(np.float32), found // LEVELS
+    return numbers[keys], (sums[found] / counts[found]).astype(np.float32)
 
 
 def change_weights(

@@ -17,11 +17,12 @@ from hogwild.rules.rule import Rule
 BLOCK = 64  # coordinates of one group of an exchanged vector
 OFTEN = 0.5  # expected rows of a burst that have a feature, from which on the feature is frequent
 UNSEEN = 1 / 4  # largest part of an epoch whose changes of rare features a worker does not have yet
+SCATTERED = 16  # features of a vector that are exchanged in the time of one feature that is exchanged with its index
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTiers:
-    """Number of frequent features, and the rows of a worker between two exchanges of all features."""
+    """Number of frequent features, which may be all, and the rows of a worker between two exchanges of all."""
 
     frequent: int
     whole_every: int
@@ -46,7 +47,8 @@ def exchange_tiers(problem: RowProblem, rule: Rule, workers: int, interval: int)
     """Return the tiers for a number of rows between two exchanges; None where all features are exchanged alike.
 
     Exchanges of all features together take at most as long as those of the frequent ones, except that no worker lacks
-    more than a part of an epoch. With most rules progress on rare features would be lost.
+    more than a part of an epoch. They are vectors, which pays unless few of the features occur in the rows of a burst.
+    With most rules progress on rare features would be lost.
     """
     rates = problem.touch_rates()
     if rates is None or workers == 1 or not rule.shrinks_at_once or (np.diff(rates[0]) > 0).any():
@@ -54,5 +56,8 @@ def exchange_tiers(problem: RowProblem, rule: Rule, workers: int, interval: int)
     features = len(rates[0])
     frequent = int(np.searchsorted(-rates[0], -OFTEN / interval, side="right"))
     groups = -(-(1 + frequent) // BLOCK) * BLOCK  # The intercepts are the first.
-    times = min(features // groups, int(UNSEEN * problem.data.n_rows / (workers - 1)) // interval)
-    return None if times < 2 else ExchangeTiers(groups - 1, times * interval)
+    times = max(1, min(features // groups, int(UNSEEN * problem.data.n_rows / (workers - 1)) // interval))
+    touched = -np.expm1(-rates[0] * interval).sum()
+    if features > SCATTERED * times * touched:
+        return None
+    return ExchangeTiers(features if times == 1 else groups - 1, times * interval)

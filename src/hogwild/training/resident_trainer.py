@@ -16,7 +16,6 @@ from hogwild.messaging import deltas
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, compact, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
-from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.change_shares import ChangeShares, add_change
 from hogwild.training.change_weights import ChangeWeights
 from hogwild.training.parameters_before import ParametersBefore
@@ -54,9 +53,8 @@ class ResidentTrainer:
         data = problem.data
         self._row_length = data.nonzeros / max(1, data.n_rows)
         self._before = ParametersBefore(self._table)
-        damping = ChangeDamping.of(problem, rule, self.rows.workers, len(self._table))
         by_frequency = bool((np.diff(self.weights.parts[0]) >= 0).all())
-        self._shares = ChangeShares(self.weights, damping, len(beside), in_blocks=by_frequency)
+        self._shares = ChangeShares(self.weights, len(beside), in_blocks=by_frequency)
         self._last: _LastBurst | None = None
 
     def warm_up(self, start: Floats) -> None:
@@ -87,8 +85,7 @@ class ResidentTrainer:
         self._last = _LastBurst(train, before_beside)
         # The step changes little within a burst.
         step = float(rates[len(rates) // 2]) if len(rates) else 0.0
-        shares = self._shares.of(self.state, train.terms, step)
-        return Trained(_NONE, train.terms, train.terms, loss, step, self._weighed_change(before_beside, shares))
+        return Trained(_NONE, train.terms, train.terms, loss, step, self._weighed_change(before_beside))
 
     def memory(self, train: Train | None) -> Floats:
         """Return the parameters; those before the burst ``train`` if its result is not handled yet."""
@@ -108,10 +105,11 @@ class ResidentTrainer:
     def _load(self, values: Floats) -> None:
         unpack_state(values, self.state)
 
-    def _weighed_change(self, before_beside: Floats, shares: Floats) -> Vector:
+    def _weighed_change(self, before_beside: Floats) -> Vector:
         """Return the weighed change of the touched parameters, and continue from these."""
         table, before = self._table, self._before
-        (many, width), weighed = table.shape, (self._shares.level_of, self._shares.shift, shares, self._shares.fixed)
+        (many, width), shares = table.shape, self._shares
+        weighed = shares.level_of, shares.shift, shares.shares, shares.fixed
         groups = many if before.whole else before.count
         change = np.empty((1 + groups, width), np.float32)
         if before.whole:

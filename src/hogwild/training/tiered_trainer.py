@@ -12,7 +12,6 @@ from hogwild.messaging import deltas
 from hogwild.messaging.deltas import INDEX, Floats, SparseDelta, Vector, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
-from hogwild.training.change_damping import ChangeDamping
 from hogwild.training.change_shares import ChangeShares, add_change
 from hogwild.training.change_weights import ChangeWeights
 from hogwild.training.exchange_tiers import BLOCK, ExchangeTiers
@@ -43,8 +42,7 @@ class TieredTrainer:
         )
         self.state = self.loop.state
         self.shared = tuple(part.copy() for part in self.state)
-        damping = ChangeDamping.of(problem, rule, self.rows.workers, len(self.state[0]) // len(self.state[1]))
-        self._shares = ChangeShares(self.weights, damping, len(self.state[1]), in_blocks=True)
+        self._shares = ChangeShares(self.weights, len(self.state[1]), in_blocks=True)
         self._before: tuple[Train, Floats] | None = None
 
     def warm_up(self, start: Floats) -> None:
@@ -74,8 +72,7 @@ class TieredTrainer:
             done += terms
         check_mapped_files()
         step = float(rates[len(rates) // 2])
-        change = self._weighed_change(train, step)
-        return Trained(_NONE, train.terms, train.terms, loss, step, change)
+        return Trained(_NONE, train.terms, train.terms, loss, step, self._weighed_change(train))
 
     def memory(self, train: Train | None) -> Floats:
         """Return the parameters and the shared ones; those before ``train`` if its result is not handled yet."""
@@ -97,23 +94,19 @@ class TieredTrainer:
         for part, shared in zip(self.state, self.shared, strict=True):
             part += shared
 
-    def _weighed_change(self, train: Train, step: float) -> Vector:
+    def _weighed_change(self, train: Train) -> Vector:
         """Return the weighed changes of the features that are exchanged now, and share them."""
         (weights, beside), (shared, shared_beside) = self.state, self.shared
-        width, whole = beside.size, self.tiers.is_whole(train.first, train.terms)
-        table, shared_table = weights.reshape(-1), shared.reshape(-1)
+        table, shared_table, width = weights.reshape(-1), shared.reshape(-1), beside.size
         frequent, many = self.tiers.frequent, len(table) // width
+        whole = frequent == many or self.tiers.is_whole(train.first, train.terms)
         change = np.empty((1 + (many if whole else frequent), width), np.float32)
         moved = (beside - shared_beside).reshape(-1) * self._shares.beside
         change[0] = moved
         shared_beside += moved.reshape(beside.shape)
         beside[:] = shared_beside
-        spans = [(0, frequent, train.terms or self.tiers.whole_every)]
-        spans += [(frequent, many, self.tiers.whole_every)] * whole
-        for first, stop, rows in spans:
-            shares = self._shares.of(self.state, rows, step)
-            levels = self._shares.level_of, self._shares.shift, shares, self._shares.fixed
-            weigh_block(table, shared_table, *levels, first, stop, change[1 + first : 1 + stop].reshape(-1))
+        levels = self._shares.level_of, self._shares.shift, self._shares.shares, self._shares.fixed
+        weigh_block(table, shared_table, *levels, 0, len(change) - 1, change[1:].reshape(-1))
         values, size = frozen(change.reshape(-1)), width * (1 + many)
         if whole:
             return values

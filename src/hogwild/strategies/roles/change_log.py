@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hogwild.messaging.deltas import Vector, nbytes, total
 
 LOGGED = 4  # Size of the changes that a server remembers, as a multiple of its parameters.
-SENT = 2  # Size of the changes up to which they are added up for a worker, as a multiple of its parameters.
+SENT = 1  # Size of the changes up to which they are added up for a worker, as a multiple of its parameters.
 ENTRY = 64  # Bytes of an entry without its change.
 
 
