@@ -64,7 +64,7 @@ class ParameterServer(Strategy):
         Most pushes of a worker while a pull is on its way; then it waits for the parameters. With 0 it waits for every
         pull, and the latency of the network costs time instead of staleness. Left out, it is 1,024 in a simulated
         network, where latency becomes staleness, and 1 in a real one, where a server that cannot keep up would
-        otherwise be sent ever older deltas.
+        otherwise be sent ever older deltas. Between threads it is 0 if rare features are exchanged less often.
     combine : {"mean", "sum"}, optional
         Whether servers add the mean of the deltas, or each delta in full. Left out, it is the sum without a bound, and
         the mean with one.
