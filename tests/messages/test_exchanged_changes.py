@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hogwild import (
     AllToAll,
     Checkpoints,
+    Gossip,
     Hogwild,
     Linear,
     Local,
@@ -62,14 +63,20 @@ def exchanges(run: Any) -> list[Any]:
 # How often
 
 
-STRATEGIES = [ParameterServer(2), LocalSGD(2), AllToAll(2, synchronous=False)]
+STRATEGIES = [
+    ParameterServer(2),
+    LocalSGD(2),
+    AllToAll(2, synchronous=False),
+    Gossip(workers=2),
+    Gossip(workers=2, synchronous=False),
+]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
 def test_a_run_chooses_how_often_workers_exchange(data, strategy) -> None:
     run = minimise(Linear(data, l2=1e-5), strategy=strategy, runtime=Local(), rule="adagrad", budget=3)
     (told,) = exchanges(run)
-    assert 1 <= told["updates"] <= 30_000 // 2 // 8
+    assert 1 <= told["updates"] <= 30_000 // strategy.workers // 4
     assert told["message"].startswith(f"workers exchange changes every {told['updates']:,} update")
     assert run.objective < 0.5 * np.log(2)  # How far it comes depends on what else the machine does.
 
@@ -81,7 +88,7 @@ def test_workers_that_exchange_rarely_come_as_far_as_one(data, strategy) -> None
     run = minimise(problem, strategy=strategy, runtime=runtime, **options)
     (told,) = exchanges(run)
     # Workers that average sums of squared gradients need half as many exchanges.
-    assert told["updates"] == 30_000 // 2 // (8 if strategy.exchanges_changes else 16)
+    assert told["updates"] == 30_000 // strategy.workers // (16 if isinstance(strategy, AllToAll) else 8)
     assert run.objective < 1.2 * minimise(problem, strategy=Hogwild(1), **options).objective
 
 
@@ -116,6 +123,18 @@ def test_frequent_coordinates_are_averaged_and_rare_ones_added(data) -> None:
     np.testing.assert_allclose(averaged.packed(), 4 * added.packed(), rtol=1e-6)
     np.testing.assert_array_equal(added.packed()[1::2], 0.25)  # Sums of squares are averaged, rare ones as well.
     assert change_weights(problem, AdaGrad(), state, 1, 500, False) is None
+
+
+@pytest.mark.parametrize(("gossip", "among"), [(Gossip("ring"), 3), (Gossip("clique"), 8), (Gossip("star"), 8 / 7)])
+def test_a_worker_that_mixes_with_neighbours_keeps_what_it_has_learnt_of_rare_coordinates(data, gossip, among) -> None:
+    problem, rows = Linear(data), 30_000
+    few = change_weights(problem, AdaGrad(), problem.start(AdaGrad()), gossip.neighbourhood(8), 10, True)
+    assert few is not None
+    rates = data[0].getnnz(0) / rows
+    assert gossip.neighbourhood(8) == pytest.approx(among)
+    # A mixing gives the worker a part of its change, which the weight makes up for unless neighbours make it too.
+    assert few.parts[0][rates < 1e-3] == pytest.approx(among, rel=0.08)
+    assert few.parts[1] == pytest.approx(1, rel=1e-4)
 
 
 # What is exchanged

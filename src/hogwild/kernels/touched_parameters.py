@@ -117,6 +117,13 @@ def weigh_block(
 
 
 @compiled
+def weigh_vector(values: Any, before: Any, weights: Any) -> None:
+    """Weigh the change of each value since the values ``before``."""
+    for i in range(values.size):
+        values[i] = before[i] + weights[i] * (values[i] - before[i])
+
+
+@compiled
 def add_groups(table: Any, beside: Any, indices: Any, values: Any, times: Any) -> None:
     """Add groups of values to the parameters of the intercepts, which come first, and of features.
 

@@ -18,6 +18,7 @@ Floats = NDArray[Any]
 INDEX = np.uint32
 COMPILED = (np.dtype(np.float32), np.dtype(np.float64))  # Types of numbers for which loops are compiled.
 MANY = 2**13  # Values from which on a compiled loop adds a sparse vector.
+SPAN = 2**18  # Values that are added in double precision while they are in the cache.
 AHEAD = 16  # groups between one that is added to and the one that is fetched into the cache meanwhile
 
 
@@ -120,6 +121,29 @@ def plus(values: Floats, vector: Vector, times: float = 1.0) -> Floats:
         return total
     total = values + (vector if times == 1.0 else values.dtype.type(times) * vector)
     return total.astype(values.dtype, copy=False)
+
+
+def weighted_sum(weighted: Sequence[tuple[float, Floats]]) -> Floats:
+    """Return the sum of multiples of arrays, which is added in double precision.
+
+    >>> weighted_sum([(0.5, np.ones(3, np.float32)), (2.0, np.ones(3, np.float32))])
+    array([2.5, 2.5, 2.5], dtype=float32)
+    """
+    whole = np.empty_like(weighted[0][1])
+    sums = np.empty(min(SPAN, len(whole)))
+    for first in range(0, len(whole), SPAN):
+        part = slice(first, first + SPAN)
+        sums[:] = 0
+        for weight, values in weighted:
+            _add_weighted(sums, values[part].astype(whole.dtype, copy=False), weight)
+        whole[part] = sums[: len(whole) - first]
+    return frozen(whole)
+
+
+@compiled
+def _add_weighted(sums: Any, values: Any, weight: Any) -> None:
+    for i in range(values.size):
+        sums[i] += weight * values[i]
 
 
 def scaled(vector: Vector, times: float) -> Vector:

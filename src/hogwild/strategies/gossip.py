@@ -19,7 +19,7 @@ from hogwild.strategies.roles.exchanges import AverageExchange, MixingPlan
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
 from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
-from hogwild.topologies.mixing_matrix import about
+from hogwild.topologies.mixing_matrix import about, mixing
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class Gossip(Strategy):
     mixes: ClassVar[bool] = True  # Workers mix parameters, instead of adding deltas to them.
 
     passes_messages = True
+    weighs_changes = True
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
@@ -95,6 +96,20 @@ class Gossip(Strategy):
     def bounded(self) -> bool:
         """Whether workers wait for each other."""
         return self.synchronous
+
+    def neighbourhood(self, workers: int) -> float:
+        """Return the number of workers among which an exchange spreads the change of one, itself included.
+
+        It is the inverse of the largest weight that a worker gives to its own parameters.
+
+        >>> Gossip("ring").neighbourhood(8), Gossip(synchronous=False).neighbourhood(8)
+        (3.0, 2.0)
+        """
+        if not self.synchronous:
+            return min(2.0, workers)
+        members = tuple(range(workers))
+        rounds = [mixing(self.topology, members, number) for number in range(self.topology.cycle(workers))]
+        return 1 / max(weights[member][member] for weights in rounds for member in members)
 
     def with_interval(self, updates: int) -> Strategy:
         """Return the strategy with this number of updates between two exchanges, unless the user gave another."""

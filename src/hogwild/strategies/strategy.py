@@ -87,6 +87,10 @@ class Strategy:
     # weighed by the number of workers that change the same coordinate.
     weighs_changes: ClassVar[bool] = False
 
+    def neighbourhood(self, workers: int) -> float:
+        """Return the number of workers among which an exchange spreads the change of one, itself included."""
+        return workers
+
     @property
     def servers(self) -> int:
         """The number of servers among which the parameters are divided, at least 1."""

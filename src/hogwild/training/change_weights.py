@@ -67,16 +67,16 @@ def levels(weights: Floats) -> tuple[Any, Floats]:
 
 
 def change_weights(
-    problem: RowProblem, rule: Rule, state: State, workers: int, interval: int, averages: bool, tiers: ExchangeTiers |
+    problem: RowProblem, rule: Rule, state: State, workers: float, interval: int, averages: bool, tiers: ExchangeTiers |
     None = None,
 ) -> ChangeWeights | None:  # fmt: skip
     """Return the weights of changes; None where all count alike.
 
-    ``averages`` tells whether the strategy takes the mean of the changes, which divides each by the number of workers
-    already.
+    ``workers`` is the number of those among which an exchange spreads changes. ``averages`` tells whether the strategy
+    takes the mean of the changes, which divides each by that number already.
     """
     rates = problem.touch_rates()
-    if rates is None or workers == 1:
+    if rates is None or workers <= 1:
         return None
     times = workers if averages else 1
     rows: list[Any] = [interval] * len(rates)
@@ -91,7 +91,7 @@ def change_weights(
     return ChangeWeights(parts, fixed, tiers)
 
 
-def _weights(rate: NDArray[np.float64], workers: int, interval: Any) -> NDArray[np.float64]:
+def _weights(rate: NDArray[np.float64], workers: float, interval: Any) -> NDArray[np.float64]:
     """Return one divided by the expected number of workers that change a coordinate, if one of them does.
 
     >>> _weights(np.array([1.0, 1e-9]), workers=4, interval=100).round(3)

@@ -15,7 +15,9 @@ from hogwild.runtimes.runtime import SimulatedCosts
 SHARE, LEAST_EXCHANGES, LEAST_WITH_MEANS = 0.1, 16, 8
 # The same where an exchange takes more than ``SLOW`` seconds.
 LARGE_SHARE, SOME_EXCHANGES, SLOW = 0.5, 8, 5e-3
-FEW_EXCHANGES = 4  # least number of exchanges of a worker in an epoch where servers could not keep up
+# Least number of exchanges of a worker in an epoch where servers could not keep up, or where all workers are as one
+# after each.
+FEW_EXCHANGES = 4
 ALONE_SECONDS = 1.0  # seconds between two exchanges of a single worker, if an epoch takes longer
 TIMED_UPDATES = 2_000  # updates of the burst that is timed
 
@@ -42,13 +44,12 @@ class ExchangeInterval:
 
 def choose_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1,
-    mixes: bool = False, shard: int = 0, least: int = LEAST_EXCHANGES,
+    slow: int | None = SOME_EXCHANGES, shard: int = 0, least: int = LEAST_EXCHANGES,
 ) -> ExchangeInterval:  # fmt: skip
     """Measure an update and an exchange, and choose an interval at which exchanges take little time.
 
-    An epoch has at least ``least`` exchanges, and this machine the rows of ``shard``. ``message_seconds`` are those of
-    a push and a pull without their contents. Workers that mix their parameters would differ more at the end if slow
-    exchanges were rarer.
+    An epoch has at least ``least`` exchanges, or ``slow`` ones that take long, unless that is None. This machine has
+    the rows of ``shard``. ``message_seconds`` are those of a push and a pull without their contents.
     """
     share = max(1, rows // workers)
     timed = min(TIMED_UPDATES, share)
@@ -69,12 +70,12 @@ def choose_interval(
         return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / update))), update, exchange)
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
-    return _chosen(share, update, exchange, sums, least, rarer=not mixes)
+    return _chosen(share, update, exchange, sums, least, slow)
 
 
 def simulated_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, costs: SimulatedCosts, servers: int = 1,
-    mixes: bool = False, least: int = LEAST_EXCHANGES,
+    slow: int | None = SOME_EXCHANGES, least: int = LEAST_EXCHANGES,
 ) -> ExchangeInterval:  # fmt: skip
     """Choose an interval from the costs of a simulated run; the size of a change is that of a burst."""
     share = max(1, rows // workers)
@@ -87,16 +88,16 @@ def simulated_interval(
     # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.
     each = 2 * costs.handling + min(workers * size, start.nbytes) / costs.bandwidth
     busy = 0.0 if trained.change is None else workers * each / servers
-    return _chosen(share, costs.update, exchange, busy, least, rarer=not mixes)
+    return _chosen(share, costs.update, exchange, busy, least, slow)
 
 
-def _chosen(share: int, update: float, exchange: float, busy: float, least: int, rarer: bool) -> ExchangeInterval:
-    """Return the interval for the seconds of an update, of an exchange, and of a server for those of all workers.
-
-    ``rarer`` tells whether slow exchanges may be rarer than others.
-    """
+def _chosen(
+    share: int, update: float, exchange: float, busy: float, least: int, least_slow: int | None
+) -> ExchangeInterval:
+    """Return the interval for the seconds of an update, of an exchange, and of a server for those of all workers."""
     usual = min(exchange / (SHARE * update), share // least)
-    slow = min(exchange / (LARGE_SHARE * update), share // SOME_EXCHANGES) if rarer and exchange > SLOW else 0.0
+    rare = least_slow is not None and exchange > SLOW
+    slow = min(exchange / (LARGE_SHARE * update), share // (least_slow or 1)) if rare else 0.0
     crowded = min(busy / update, share // FEW_EXCHANGES)
     return ExchangeInterval(max(1, round(max(usual, slow, crowded))), update, exchange)
 

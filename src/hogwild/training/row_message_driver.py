@@ -26,7 +26,14 @@ from hogwild.schedules import Schedule, step_of, with_step, with_total
 from hogwild.training.burst_loops import NodeCores, cores_of
 from hogwild.training.change_weights import ChangeWeights, change_weights
 from hogwild.training.compiled_rows import SimulatedRows
-from hogwild.training.exchange_interval import LEAST_EXCHANGES, LEAST_WITH_MEANS, choose_interval, simulated_interval
+from hogwild.training.exchange_interval import (
+    FEW_EXCHANGES,
+    LEAST_EXCHANGES,
+    LEAST_WITH_MEANS,
+    SOME_EXCHANGES,
+    choose_interval,
+    simulated_interval,
+)
 from hogwild.training.exchange_tiers import BLOCK, exchange_tiers
 from hogwild.training.job import Job, held_out_for, load_initial_state, resolve_schedule, with_chosen_step
 from hogwild.training.loop import sampled_rows
@@ -189,7 +196,7 @@ def _with_interval(
 def _weights(job: Job, problem: RowProblem, state: State, interval: int, mean: bool) -> ChangeWeights | None:
     """Return the weights of changes at an interval, with tiers of features that are exchanged more and less often."""
     tiers = exchange_tiers(problem, job.rule, job.workers, interval) if _is_resident(job) else None
-    return change_weights(problem, job.rule, state, job.workers, interval, mean, tiers)
+    return change_weights(problem, job.rule, state, job.strategy.neighbourhood(job.workers), interval, mean, tiers)
 
 
 def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
@@ -209,7 +216,8 @@ def _new_interval(
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
     # The weights depend on the interval, and the time of an exchange hardly does.
-    least = LEAST_WITH_MEANS if _is_resident(job) and job.rule.accumulator_columns else LEAST_EXCHANGES
+    averages_squares = (_is_resident(job) or asked.mixes) and job.rule.accumulator_columns
+    least = LEAST_WITH_MEANS if averages_squares else LEAST_EXCHANGES
     usual = max(1, problem.data.n_rows // job.workers // least)
     weights = _weights(job, problem, state, usual, False) or ChangeWeights.full(state) if _is_resident(job) else None
     task = make_task(1.0, weights)
@@ -217,14 +225,26 @@ def _new_interval(
     if costs is None:
         assert isinstance(job.problem, RowProblem)
         shard, _ = local_shard(job.problem.training, job.workers)
-        found = choose_interval(*given, runtime.message_seconds, asked.servers, asked.mixes, shard, least)
+        found = choose_interval(*given, runtime.message_seconds, asked.servers, _least_slow(job), shard, least)
     else:
-        found = simulated_interval(*given, costs, asked.servers, asked.mixes, least)
+        found = simulated_interval(*given, costs, asked.servers, _least_slow(job), least)
     event_log.emit(
         "exchanges", updates=found.updates, update_seconds=found.update_seconds,
         exchange_seconds=found.exchange_seconds, message=found.message, **({} if costs is None else {"at": 0.0}),
     )  # fmt: skip
     return found.updates
+
+
+def _least_slow(job: Job) -> int | None:
+    """Return the least number of exchanges of a worker in an epoch if they are slow; None if it is that of fast ones.
+
+    Workers that mix their parameters with some of the others would differ more at the end. With an exchange among all
+    of them, they are as one, and few are enough.
+    """
+    strategy = job.strategy
+    if not strategy.mixes:
+        return SOME_EXCHANGES
+    return FEW_EXCHANGES if strategy.weighs_changes and strategy.neighbourhood(job.workers) == job.workers else None
 
 
 def task_of_rows(

@@ -18,6 +18,7 @@ from hogwild.data.packing.mapped_arrays import check_mapped_files
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
+from hogwild.kernels.touched_parameters import weigh_vector
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
@@ -196,7 +197,8 @@ class RowTrainer:
             few = self.cores is not None and train.terms < 2 * self.cores.workers
             values, loss = self._in_turn(self.single if few else self.loop, train.values, chunks, rates)
         check_mapped_files()
-        values = values if self.weights is None else train.values + self.weights * (values - train.values)
+        if self.weights is not None:
+            weigh_vector(values, train.values, self.weights)
         step = float(rates[0] if len(rates) == 1 else rates.mean()) if len(rates) else 0.0
         return Trained(frozen(values), train.terms, train.terms, loss, step)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from hogwild.messaging.compression import Compression, Sender
-from hogwild.messaging.deltas import Floats, SparseDelta, Vector, add, change, frozen
+from hogwild.messaging.deltas import Floats, SparseDelta, Vector, add, change, frozen, weighted_sum
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import GossipPush
 from hogwild.messaging.protocol import Trained
@@ -130,14 +130,14 @@ class AverageExchange:
     def mix(self, clock: int, got: Mapping[int, GossipPush]) -> None:
         """Replace the parameters by the weighted mean of those received and its own."""
         sent = self._sent()
-        total = self.mass.astype(np.float64) - sent if self.compression else np.zeros(len(self.mass), np.float64)
+        # What compression has left out of the message stays here.
+        weighted = [(1.0, self.mass), (-1.0, sent)] if self.compression else []
         weight = 0.0
         for source, share in self.at(self.view, self.members, clock)[1][self.me].items():
             own = source == self.me
-            vector = sent if own else _dense(got[source].vector)
-            total += share * vector.astype(np.float64)
+            weighted.append((share, sent if own else _dense(got[source].vector)))
             weight += share * (self.weight if own else got[source].weight)
-        self.mass = frozen(total.astype(self.mass.dtype))
+        self.mass = weighted_sum(weighted)
         if self.directed:
             self.weight = weight
         self.values = self._quotient()
