@@ -92,3 +92,21 @@ def test_a_pool_that_waits_for_its_threads_can_be_left() -> None:
     exec(compile(text, "/lib/concurrent/futures/thread.py", "exec"), place)
     with terminations() as termination, pytest.raises(KeyboardInterrupt):
         place["shutdown"](termination)
+
+
+SPAWN = """
+import multiprocessing, signal
+from hogwild.signals import ENDING, spawning
+
+with spawning():
+    process = multiprocessing.get_context("spawn").Process(target=print)
+    process.start()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+process.kill()
+raise SystemExit(not set(ENDING) <= blocked)
+"""
+
+
+def test_the_first_process_that_is_started_begins_with_signals_blocked() -> None:
+    ended = subprocess.run([sys.executable, "-c", SPAWN], capture_output=True, timeout=60, env=dict(os.environ))
+    assert (ended.returncode, ended.stderr) == (0, b"")

@@ -197,6 +197,19 @@ def blocked_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def spawning() -> Iterator[None]:
+    """Block the signals that end a run within the block, for the start of a process by :mod:`multiprocessing`.
+
+    Its first process starts a tracker of resources as well, and the signals are not blocked any more after that.
+    """
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()
+    with blocked_signals():
+        yield
+
+
 def take_signals_back() -> None:
     """Install the handlers of this module again, where a library in C has put its own below Python's.
 

@@ -143,3 +143,39 @@ def test_ray_leaves_signals_to_the_command() -> None:
     )
     code, _, err = ended(process)
     assert code == 2, err
+
+
+AMONG_RAYS_HANDLERS = """
+import os, signal, threading, time
+from ray import _raylet
+from hogwild.signals import terminations
+from hogwild.runtimes.ray.connection import connected
+
+core = _raylet.CoreWorker
+
+def made_with_a_signal(*arguments, **named):
+    made = core(*arguments, **named)
+    os.kill(os.getpid(), signal.SIGTERM)  # which the other thread takes, because they are blocked here
+    time.sleep(0.5)
+    return made
+
+_raylet.CoreWorker = made_with_a_signal
+with terminations() as termination:
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    try:
+        with connected(None, 1):
+            time.sleep(0.5)
+    except KeyboardInterrupt:
+        time.sleep(4)  # Ray's handler would abort after three seconds.
+        os._exit(termination.exit_code)
+"""
+
+
+def test_a_signal_that_reaches_rays_handler_first_does_not_abort_the_command() -> None:
+    pytest.importorskip("ray")
+    process = subprocess.Popen(
+        [sys.executable, "-c", AMONG_RAYS_HANDLERS], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    code, _, err = ended(process)
+    assert code == 128 + signal.SIGTERM, err

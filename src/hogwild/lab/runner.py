@@ -20,7 +20,7 @@ from hogwild.files import appending, to_jsonable, write_file
 from hogwild.lab.experiment import Experiment, Point, Record, Results, about
 from hogwild.lab.experiments import named
 from hogwild.lab.forecast import START_SECONDS, Forecast, pace
-from hogwild.signals import blocked_signals, leave_signals_to_parent
+from hogwild.signals import leave_signals_to_parent, spawning
 
 FORMAT = 1
 SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -198,7 +198,7 @@ class TrialProcess:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(where, theirs))
-        with _environment(dict.fromkeys(SINGLE_THREADED, "1") if single_threaded else {}), blocked_signals():
+        with _environment(dict.fromkeys(SINGLE_THREADED, "1") if single_threaded else {}), spawning():
             self.process.start()
         theirs.close()
         self.limit = limit

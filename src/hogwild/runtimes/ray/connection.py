@@ -140,6 +140,7 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
                 own.tell(os.fsencode(context.address_info["session_dir"]))
             yield ray
         finally:
+            _cancel_alarm()
             ray.shutdown()
             take_signals_back()
 
@@ -172,6 +173,7 @@ def _no_handler_of_ray() -> Iterator[None]:
         with blocked_signals():
             made = core(*arguments, **named)
             take_signals_back()
+            _cancel_alarm()
         return made
 
     utils.set_sigterm_handler, module.CoreWorker = (lambda handler: None), make_core
@@ -179,6 +181,15 @@ def _no_handler_of_ray() -> Iterator[None]:
         yield
     finally:
         utils.set_sigterm_handler, module.CoreWorker = given, core
+
+
+def _cancel_alarm() -> None:
+    """Cancel the alarm of Ray's handler in C++, which would abort the process three seconds after a signal.
+
+    A signal that another thread takes while Ray's core is made reaches that handler before it reaches ours.
+    """
+    if has_own_handler(signal.SIGTERM):
+        signal.alarm(0)
 
 
 def checked(address: str) -> str:
