@@ -184,8 +184,10 @@ def total(vectors: Sequence[Vector]) -> Vector:
 
 
 def warm_up() -> None:
-    """Compile or load the loop of this module, so that a run does not wait for it."""
-    add(np.zeros(2, np.float32), SparseDelta(frozen(np.zeros(1, INDEX)), frozen(np.zeros(1, np.float32)), 2))
+    """Compile or load the loops of this module, so that a run does not wait for them."""
+    one = frozen(np.zeros(1, np.float32))
+    add(np.zeros(2, np.float32), SparseDelta(frozen(np.zeros(1, INDEX)), one, 2))
+    weighted_sum([(1.0, one)])
 
 
 def part(vector: Vector, start: int, stop: int) -> Vector:

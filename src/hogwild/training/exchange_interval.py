@@ -44,12 +44,12 @@ class ExchangeInterval:
 
 def choose_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, message_seconds: float, servers: int = 1,
-    slow: int | None = SOME_EXCHANGES, shard: int = 0, least: int = LEAST_EXCHANGES,
+    least_slow: int | None = SOME_EXCHANGES, shard: int = 0, least: int = LEAST_EXCHANGES,
 ) -> ExchangeInterval:  # fmt: skip
     """Measure an update and an exchange, and choose an interval at which exchanges take little time.
 
-    An epoch has at least ``least`` exchanges, or ``slow`` ones that take long, unless that is None. This machine has
-    the rows of ``shard``. ``message_seconds`` are those of a push and a pull without their contents.
+    An epoch has at least ``least`` exchanges, or ``least_slow`` if they take long and it is not None. This machine
+    has the rows of ``shard``. ``message_seconds`` are those of a push and a pull without their contents.
     """
     share = max(1, rows // workers)
     timed = min(TIMED_UPDATES, share)
@@ -70,12 +70,12 @@ def choose_interval(
         return ExchangeInterval(max(1, min(share, round(ALONE_SECONDS / update))), update, exchange)
     # In an interval a server adds the changes of all workers, and sums them up for each worker.
     sums = 0.0 if trained.change is None else workers**2 * adding / servers
-    return _chosen(share, update, exchange, sums, least, slow)
+    return _chosen(share, update, exchange, sums, least, least_slow)
 
 
 def simulated_interval(
     trainer: LocalTrainer, start: Floats, workers: int, rows: int, costs: SimulatedCosts, servers: int = 1,
-    slow: int | None = SOME_EXCHANGES, least: int = LEAST_EXCHANGES,
+    least_slow: int | None = SOME_EXCHANGES, least: int = LEAST_EXCHANGES,
 ) -> ExchangeInterval:  # fmt: skip
     """Choose an interval from the costs of a simulated run; the size of a change is that of a burst."""
     share = max(1, rows // workers)
@@ -88,7 +88,7 @@ def simulated_interval(
     # In an interval a server handles a push and a pull of each worker, and sends each of them the changes of all.
     each = 2 * costs.handling + min(workers * size, start.nbytes) / costs.bandwidth
     busy = 0.0 if trained.change is None else workers * each / servers
-    return _chosen(share, costs.update, exchange, busy, least, slow)
+    return _chosen(share, costs.update, exchange, busy, least, least_slow)
 
 
 def _chosen(

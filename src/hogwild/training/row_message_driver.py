@@ -216,7 +216,7 @@ def _new_interval(
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
     # The weights depend on the interval, and the time of an exchange hardly does.
-    averages_squares = (_is_resident(job) or asked.mixes) and job.rule.accumulator_columns
+    averages_squares = (_is_resident(job) or (asked.mixes and asked.weighs_changes)) and job.rule.accumulator_columns
     least = LEAST_WITH_MEANS if averages_squares else LEAST_EXCHANGES
     usual = max(1, problem.data.n_rows // job.workers // least)
     weights = _weights(job, problem, state, usual, False) or ChangeWeights.full(state) if _is_resident(job) else None

@@ -19,6 +19,7 @@ from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
 from hogwild.kernels.touched_parameters import weigh_vector
+from hogwild.messaging import deltas
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
@@ -183,6 +184,7 @@ class RowTrainer:
 
     def warm_up(self, start: Floats) -> None:
         """Run a burst on each loop before training, so that all is compiled before other nodes wait for this worker."""
+        deltas.warm_up()
         for terms in (1,) if self.cores is None else (1, 2 * self.cores.workers):
             self.burst(Train(start, self.rows.local_shard, 0, terms, 0, 1))
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from hogwild.messaging.deltas import Floats, frozen
+from hogwild.messaging.deltas import Floats, weighted_sum
 from hogwild.messaging.messages import ViewChange, ViewState
 from hogwild.messaging.protocol import Action, Send
 
@@ -80,10 +78,9 @@ class Membership:
 def mean(several: list[Any], weights: list[float]) -> Floats:
     """Return the weighted mean of vectors.
 
+    >>> import numpy as np
     >>> mean([np.array([1.0, 2.0], np.float32), np.array([4.0, 2.0], np.float32)], [2.0, 1.0])
     array([2., 2.], dtype=float32)
     """
-    total = np.zeros(len(several[0]), np.float64)
-    for values, weight in zip(several, weights, strict=True):
-        total += weight * values.astype(np.float64)
-    return frozen((total / sum(weights)).astype(several[0].dtype))
+    whole = sum(weights)
+    return weighted_sum([(weight / whole, values) for values, weight in zip(several, weights, strict=True)])
