@@ -142,6 +142,21 @@ def test_momentum_goes_on_without_a_gradient(compiled):
 
 
 @EVERY
+@pytest.mark.parametrize("last", [0.0, 1.0], ids=["without gradients", "with gradients"])
+def test_no_value_comes_so_near_to_zero_that_arithmetic_is_slow(name, last, compiled):
+    """Processors take a hundred times as long for numbers below 1e-38, where means that decay end."""
+    rule, visits = COORDINATE_RULES[name](), 200_000
+    state = np.array([rule.initial], np.float32)
+    gradients = np.full(visits, last, np.float32)
+    gradients[:100] = 1
+    constants = tuple(np.float32(c) for c in rule.constants)
+    compiled[name](
+        state, gradients, np.full(visits, 1e-3, np.float32), np.float32(0), np.float32(0), constants, gradients.copy()
+    )
+    assert ((state == 0) | (abs(state) >= np.finfo(np.float32).tiny)).all()
+
+
+@EVERY
 def test_a_strong_l1_penalty_gives_exact_zeros(name, compiled):
     """Zero gradients first, so that no momentum is left that could hold a weight up."""
     random = np.random.default_rng(0)

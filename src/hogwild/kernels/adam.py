@@ -15,6 +15,7 @@ import math
 from typing import Any
 
 from hogwild.jit import compiled
+from hogwild.rules.rule import TINY
 
 CONSTANTS = 9
 RATE, BETA1, BETA2, EPSILON, DECAY, SHRINK, SIGN, ROOT, BOUND = range(CONSTANTS)
@@ -36,12 +37,14 @@ def bound(beta1: float, beta2: float) -> float:
 def step(weights: Any, gradient: Any, mean: Any, square: Any, largest: Any, amsgrad: bool, constants: Any) -> None:
     """Step every weight along the mean of its gradients, divided by the root of the mean of squares.
 
-    With ``amsgrad``, the divisor is the root of the ``largest`` mean of squares so far.
+    With ``amsgrad``, the divisor is the root of the ``largest`` mean of squares so far. Means that have come close to 0
+    become 0, because arithmetic with them is slow.
     """
     rate, beta1, beta2, epsilon = constants[RATE], constants[BETA1], constants[BETA2], constants[EPSILON]
     decay, shrink, sign = constants[DECAY], constants[SHRINK], constants[SIGN]
     root, most = constants[ROOT], constants[BOUND]
     rest1, rest2 = weights.dtype.type(1) - beta1, weights.dtype.type(1) - beta2
+    tiny, none = weights.dtype.type(TINY), weights.dtype.type(0)
     for i in range(weights.size):
         weight = weights[i]
         g = sign * gradient[i] + decay * weight
@@ -51,6 +54,8 @@ def step(weights: Any, gradient: Any, mean: Any, square: Any, largest: Any, amsg
         limit = most * math.sqrt(v)
         m = limit if m > limit else m
         m = -limit if m < -limit else m
+        m = none if abs(m) < tiny else m
+        v = none if v < tiny else v
         square[i] = v
         mean[i] = m
         if amsgrad:

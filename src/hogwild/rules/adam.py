@@ -9,7 +9,7 @@ import numpy as np
 
 from hogwild.keywords import advised
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import ONE, Constants, Rule, Table, shrink
+from hogwild.rules.rule import ONE, Constants, Rule, Table, settle, shrink
 
 
 def adam(
@@ -21,10 +21,10 @@ def adam(
     are the remaining weights of the start.
     """
     beta1, beta2 = constants[0], constants[1]
-    m = beta1 * state[p, 1] + (ONE - beta1) * g
-    v = beta2 * state[p, 2] + (ONE - beta2) * g * g
-    left1 = beta1 * state[p, 3]
-    left2 = beta2 * state[p, 4]
+    m = settle(beta1 * state[p, 1] + (ONE - beta1) * g)
+    v = settle(beta2 * state[p, 2] + (ONE - beta2) * g * g)
+    left1 = settle(beta1 * state[p, 3])
+    left2 = settle(beta2 * state[p, 4])
     state[p, 1] = m
     state[p, 2] = v
     state[p, 3] = left1

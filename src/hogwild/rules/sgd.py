@@ -8,7 +8,7 @@ import numpy as np
 
 from hogwild.keywords import advised
 from hogwild.registry import invalid_parameter
-from hogwild.rules.rule import Constants, Rule, Table, shrink
+from hogwild.rules.rule import Constants, Rule, Table, settle, shrink
 
 
 def sgd(
@@ -43,7 +43,7 @@ def momentum(
 
     In the limit a gradient moves ``w`` by rate / (1 - beta), so the penalty is applied with that step size.
     """
-    velocity = constants[0] * state[p, 1] + g
+    velocity = settle(constants[0] * state[p, 1] + g)
     state[p, 1] = velocity
     state[p, 0] = shrink(state[p, 0] - rate * velocity, rate * constants[1], l1, l2)
 
