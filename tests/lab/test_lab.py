@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hogwild.cli import main
-from hogwild.errors import DataError, ParameterError
+from hogwild.errors import CheckpointError, DataError, ParameterError
 from hogwild.lab.experiment import Mean, OwnRows, Results
 from hogwild.lab.experiments import NAMES, named, source
 from hogwild.lab.report_builder import report_of, section_of
@@ -110,6 +111,21 @@ def test_failed_trials_are_run_again_and_no_others(own, tmp_path):
 
 def _key(record):
     return record["x"], record["seed"], record["y"]
+
+
+def test_a_second_study_in_the_folder_is_told_who_runs_there(own, tmp_path):
+    """It used to remove the line that the first was writing, and what the first wrote after that was lost."""
+    first, second = study(own, tmp_path), study(own, tmp_path)
+    refused = []
+
+    def try_second(progress):
+        with pytest.raises(CheckpointError, match=f"process {os.getpid()} on"):
+            second.run()
+        refused.append(progress.done)
+
+    first.run(try_second)
+    assert len(refused) > 1
+    assert not (tmp_path / "records" / ".lock").exists()
 
 
 def test_other_records_in_the_folder_are_refused(own, tmp_path):

@@ -17,6 +17,7 @@ from hogwild import machine
 from hogwild.destination import errors_name
 from hogwild.errors import DataError
 from hogwild.files import appending, to_jsonable, write_file
+from hogwild.folder_lock import folder_lock
 from hogwild.lab.experiment import Experiment, Point, Record, Results, about
 from hogwild.lab.experiments import named
 from hogwild.lab.forecast import START_SECONDS, Forecast, pace
@@ -93,7 +94,14 @@ class Study:
         return _seconds_left(self._forecast(done))
 
     def run(self, progress: Callable[[Progress], None] = lambda progress: None) -> Results:
-        """Run the trials that are not recorded yet or failed; call ``progress`` before the first and after each."""
+        """Run the trials that are not recorded yet or failed; call ``progress`` before the first and after each.
+
+        Two studies in one folder would disturb each other's times and records, so the second raises CheckpointError.
+        """
+        with folder_lock(self.path.parent):
+            return self._run(progress)
+
+    def _run(self, progress: Callable[[Progress], None]) -> Results:
         head = {
             "experiment": self.where, "format": FORMAT, "quick": self.quick, "settings": dict(self.settings), **about(),
         }  # fmt: skip
