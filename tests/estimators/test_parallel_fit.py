@@ -12,7 +12,8 @@ from hogwild.estimators import linear_base, parallel_fit
 from hogwild.estimators.parallel_fit import ParallelFit
 from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels import linear_parallel
-from hogwild.kernels.linear_build import largest_eigenvalues
+from hogwild.problems import feature_tiers
+from hogwild.problems.feature_tiers import largest_eigenvalues
 
 ROWS, FEATURES = 12_000, 900
 
@@ -204,15 +205,19 @@ def test_the_common_factor_is_the_product_of_all_decays(schedule, power):
     assert linear_parallel.decay_between(constants, 0.3, 0.01, 50, 500) == pytest.approx(product, rel=2e-3)
 
 
-def test_eigenvalues_are_those_of_second_moments():
+def test_eigenvalues_are_those_of_second_moments(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.abs(rng.standard_normal((300, 12))).astype(np.float32) * np.linspace(2, 0.1, 12, dtype=np.float32)
     rows = sp.csr_matrix(X)
-    weights, tiers, found = rng.random(300), np.array([0, 4, 12]), np.empty(2)
-    arrays = CSRRows(
+    weights, tiers = rng.random(300), np.array([0, 4, 12])
+    ours = CSRRows(
         rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.data, np.zeros(300), NO_WEIGHTS, 12, "sparse"
-    ).arrays[:3]
-    largest_eigenvalues("sparse")(*arrays, weights, tiers, 30, found)
+    )
+    found = largest_eigenvalues(ours, weights, tiers, rounds=30)
+    with monkeypatch.context() as patch:
+        patch.setattr(feature_tiers, "PART_WORK", 100)
+        in_parts = largest_eigenvalues(ours, weights, tiers, rounds=30, threads=2)
+    assert in_parts == pytest.approx(found, rel=1e-5)
     for k, (low, high) in enumerate(((0, 4), (4, 12))):
         moments = (X[:, low:high] * weights[:, None]).T @ X[:, low:high] / 300
         assert found[k] == pytest.approx(np.linalg.eigvalsh(moments)[-1], rel=1e-3)

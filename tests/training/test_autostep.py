@@ -214,7 +214,7 @@ def test_a_resumed_run_does_not_try_again(tmp_path: Any, made: list[tuple[float,
 
 
 def found(tried: dict[float, float], updates: int = 1) -> step_search.StepSearch:
-    return step_search.StepSearch(None, updates, None, tried)  # type: ignore[arg-type]  # nothing is tried any more
+    return step_search.StepSearch(None, updates, tried=tried)  # type: ignore[arg-type]  # nothing is tried any more
 
 
 def test_the_lowest_point_lies_between_the_steps_that_were_tried() -> None:

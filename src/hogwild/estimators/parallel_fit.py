@@ -16,10 +16,10 @@ from hogwild.estimators.output_fit import INTERRUPTIBLE, OutputFit, check_finite
 from hogwild.jit import compiled, is_cached
 from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels import linear_parallel as workers
-from hogwild.kernels.linear_build import largest_eigenvalues, train_part
+from hogwild.kernels.linear_build import train_part
 from hogwild.losses import Loss
 from hogwild.machine import spread_over_cores
-from hogwild.problems.feature_tiers import tiers_of
+from hogwild.problems.feature_tiers import SAMPLED_ROWS, largest_eigenvalues, tiers_of
 
 # Replicas of 2^16 weights fit the second-level cache; up to EVERYTHING features, all have replicas.
 REPLICATED, EVERYTHING = 2**16, 2**17
@@ -27,7 +27,6 @@ REPLICATED, EVERYTHING = 2**16, 2**17
 # more workers, and of a weight in a merge of all tiers. A worker pays if it trains WORTH times as long as it merges.
 ROW, ENTRY, MERGE, MERGE_WORKER, MERGE_WEIGHT, WORTH = 30.0, 1.8, 2000.0, 250.0, 2.0, 2.0
 WORTH_THREADS = 2**20  # non-zeros of which an epoch takes longer than the start of threads
-SAMPLED_ROWS, ROUNDS = 2**11, 3  # for the largest eigenvalues
 SHORT = 2**24  # values that a single worker passes over while the kernel of several is compiled, between two looks
 COMPILING = "hogwild-compile"  # name of the thread
 SMALLEST_FACTOR = 1e-5  # by which L2 multiplies all weights in a call
@@ -63,8 +62,7 @@ class ParallelFit:
         tiers = tiers_of(replicated(rows.features))
         weights = np.where(fit.targets > 0, constants[loop.POSITIVE_WEIGHT], constants[loop.NEGATIVE_WEIGHT])
         weights = weights[:SAMPLED_ROWS] * (fit.sample_weights[:SAMPLED_ROWS] if fit.sample_weights.size else 1.0)
-        eigenvalues = np.empty(len(tiers) - 1)
-        largest_eigenvalues(rows.layout)(*rows.arrays[:3], weights, tiers, ROUNDS, eigenvalues)
+        eigenvalues = largest_eigenvalues(rows, weights, tiers, threads=count)
         eigenvalues[0] += constants[loop.INTERCEPT_STEP] * weights.mean()
         eigenvalues = np.maximum(loss.curvature * eigenvalues, 1e-9)
         row = _row_cost(rows)

@@ -226,10 +226,10 @@ def train_part(layout: str, loss: Function, keep: bool) -> Any:
 
 
 @functools.cache
-def largest_eigenvalues(layout: str) -> Any:
-    """Return the compiled function that finds the largest eigenvalues of the features' second moments."""
+def multiply_by_moments(layout: str) -> Any:
+    """Return the compiled function that multiplies a vector by the second moments of the features."""
     columns = PRECISE[layout]
-    return specialise(linear_parallel.largest_eigenvalues, column=columns["column"], value=columns["value"])
+    return specialise(linear_parallel.multiply_by_moments, column=columns["column"], value=columns["value"])
 
 
 @functools.cache

@@ -298,39 +298,26 @@ def complete_epochs(
     unlock(control, GATE)
 
 
-def largest_eigenvalues(
-    indptr: Any, indices: Any, values: Any, row_weights: Any, tiers: Any, rounds: Any, found: Any
+def multiply_by_moments(
+    indptr: Any, indices: Any, values: Any, row_weights: Any, tier_of: Any, vector: Any, first: Any, last: Any,
+    image: Any,
 ) -> None:  # fmt: skip
-    """Write the largest eigenvalue of the weighted second moments of the features of each tier, in the first rows.
+    """Write the weighted second moments of the features of each tier, in rows ``first`` to ``last``, times a vector.
 
-    Power iteration comes near the largest eigenvalue in few rounds, whatever the gap to the next one.
+    Features beyond ``tier_of`` are left out.
     """
-    features = np.uint64(tiers[tiers.size - 1])
-    vector, image = np.ones(features, np.float32), np.empty(features, np.float32)
-    sums, tier_of = np.empty(found.size, np.float32), np.empty(features, np.uint8)
-    for k in range(found.size):
-        for u in range(tiers[k], tiers[k + 1]):
-            tier_of[u] = k
-    for _ in range(rounds):
-        for k in range(found.size):
-            inverse = np.float32(1.0 / max(np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])), 1e-20))
-            for u in range(tiers[k], tiers[k + 1]):
-                vector[u] *= inverse
-                image[u] = 0
-        for i in range(row_weights.size):
-            start, stop = span(indptr, i)
-            for k in range(found.size):
-                sums[k] = 0
-            for j in range(start, stop):
-                v = np.uint64(column(indices, j, start))
-                if v < features:
-                    sums[tier_of[v]] += vector[v] * np.float32(value(values, j))
-            for k in range(found.size):
-                sums[k] *= np.float32(row_weights[i])
-            for j in range(start, stop):
-                v = np.uint64(column(indices, j, start))
-                if v < features:
-                    image[v] += sums[tier_of[v]] * np.float32(value(values, j))
-        vector, image = image, vector
-    for k in range(found.size):
-        found[k] = np.sqrt(squared_norm(vector, tiers[k], tiers[k + 1])) / row_weights.size
+    features = np.uint64(tier_of.size)
+    sums = np.empty(np.int64(tier_of[tier_of.size - 1]) + 1, np.float32)
+    for u in range(features):
+        image[u] = 0
+    for i in range(first, last):
+        start, stop = span(indptr, i)
+        sums[:] = 0
+        for j in range(start, stop):
+            v = np.uint64(column(indices, j, start))
+            if v < features:
+                sums[tier_of[v]] += vector[v] * np.float32(value(values, j))
+        for j in range(start, stop):
+            v = np.uint64(column(indices, j, start))
+            if v < features:
+                image[v] += sums[tier_of[v]] * np.float32(row_weights[i]) * np.float32(value(values, j))

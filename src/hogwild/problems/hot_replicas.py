@@ -15,6 +15,7 @@ from hogwild.data.slices import in_slices
 from hogwild.data.subsample import subsample
 from hogwild.kernels.linear_dual import new_locks
 from hogwild.kernels.linear_replicated import BENT, LINE, LONGEST, PACE, PERIOD, SHORTEST, WAITING, WHOLE, WORKER
+from hogwild.parallel import in_parallel
 from hogwild.problems.feature_tiers import eigenvalues
 from hogwild.problems.problem import QueueKernel, State
 
@@ -261,8 +262,7 @@ class HotReplicas:
         """
         self.take(state)
         self.rate = np.float32(rate)
-        for own in self.own:
-            own.start(self.hot, self.places)
+        in_parallel(lambda own: own.start(self.hot, self.places), self.own)
 
     def take(self, state: State) -> None:
         """Copy the hot coordinates from the parameters, but not to the workers' replicas."""

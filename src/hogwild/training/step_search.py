@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.data.subsample import subsample
+from hogwild.parallel import in_parallel
 from hogwild.problems.problem import State
 from hogwild.schedules import Schedule, with_step
 from hogwild.training.step_sizes import StepSizes
@@ -222,22 +222,21 @@ def choose_step(
     data, tapers = problem.data, rule.self_annealing
     usual, in_doubt = updates_of_trials(data.n_rows, data.nonzeros, epochs, tapers, held_out is not None)
     making = partial(TrialRunner, problem, rule, schedule, epochs, seed, alone, held_out)
-    with ThreadPoolExecutor(workers, thread_name_prefix="hogwild-trial") as pool:
-        trials = making(usual)
-        if trials.lack_a_class and usual < in_doubt:
-            trials, usual = making(in_doubt), in_doubt
-        short = StepSearch(trials, max(1, usual // LONGER), pool).search()
-        long = StepSearch(trials, usual, pool).around(short.best)
-        shorter = data.n_rows * epochs / usual  # ratio of the run's length to that of a trial
-        if shorter <= 1:
-            return long.choice(long.smallest)
-        if tapers:
-            return long.choice(min(long.smallest, long.cautious))
-        slope = long.slope(short)
-        if UNLIKELY[0] < slope < UNLIKELY[1] and not (long.ends_at_a_cliff or has_uneven_rows(trials.rows)):
-            return long.choice(2.0**long.bottom * shorter ** min(0.0, max(STEEPEST, slope)))
-        long = StepSearch(making(in_doubt), in_doubt, pool).search()
+    trials = making(usual)
+    if trials.lack_a_class and usual < in_doubt:
+        trials, usual = making(in_doubt), in_doubt
+    short = StepSearch(trials, max(1, usual // LONGER), workers).search()
+    long = StepSearch(trials, usual, workers).around(short.best)
+    shorter = data.n_rows * epochs / usual  # ratio of the run's length to that of a trial
+    if shorter <= 1:
         return long.choice(long.smallest)
+    if tapers:
+        return long.choice(min(long.smallest, long.cautious))
+    slope = long.slope(short)
+    if UNLIKELY[0] < slope < UNLIKELY[1] and not (long.ends_at_a_cliff or has_uneven_rows(trials.rows)):
+        return long.choice(2.0**long.bottom * shorter ** min(0.0, max(STEEPEST, slope)))
+    long = StepSearch(making(in_doubt), in_doubt, workers).search()
+    return long.choice(long.smallest)
 
 
 @dataclass(eq=False)
@@ -246,13 +245,14 @@ class StepSearch:
 
     trials: TrialRunner
     updates: int
-    pool: Executor
+    threads: int = 1
     tried: dict[float, float] = field(default_factory=dict)
 
     def attempt(self, *steps: float) -> None:
         """Try step sizes, in parallel if the trials take longer than waking up another thread."""
         at_once = len(steps) > 1 and self.updates * self.trials.entries > SOON
-        outcomes = (self.pool.map if at_once else map)(partial(self.trials.objective, updates=self.updates), steps)
+        trial = partial(self.trials.objective, updates=self.updates)
+        outcomes = in_parallel(trial, steps, self.threads if at_once else 1)
         self.tried.update(zip(steps, outcomes, strict=True))
 
     def search(self) -> StepSearch:
@@ -304,7 +304,7 @@ class StepSearch:
     def cautious(self) -> float:
         """A step size a little below the refined best one, rounded so that it is the same on every machine.
 
-        >>> search = StepSearch(None, 1, None, {0.5: 0.30, 1.0: 0.20, 2.0: 0.30})
+        >>> search = StepSearch(None, 1, tried={0.5: 0.30, 1.0: 0.20, 2.0: 0.30})
         >>> round(search.bottom, 2), search.cautious
         (0.0, 0.841)
         """
