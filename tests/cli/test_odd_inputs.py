@@ -123,6 +123,15 @@ def test_an_environment_without_the_compiler_is_told(variable: str, value: str, 
     assert "should not happen" not in ended.stderr
 
 
+def test_a_folder_that_was_removed_is_told(given: Path, tmp_path: Path) -> None:
+    command = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec {sys.executable} -m hogwild"
+    ended = subprocess.run(
+        ["sh", "-c", f"{command} train {given / 'a.svm'} --out x.model"], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == "error: The current folder does not exist any more. Change to another one with cd.\n"
+
+
 def test_an_environment_in_which_numpy_does_not_start_is_told_in_python() -> None:
     command = [sys.executable, "-c", "import hogwild; hogwild.HogwildClassifier"]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "x"}

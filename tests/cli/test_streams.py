@@ -113,6 +113,7 @@ def test_narrow_terminals_without_a_locale(data: Path, width: str, locale: str) 
     plain = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "COLUMNS": width, "TERM": "dumb"}
     ended = shell(["inspect", os.fsencode(data).decode("utf-8")], "", **plain)
     assert ended.returncode == 0, ended.stderr
+    assert b"non-zeros" in ended.stdout
 
 
 def test_no_control_character_of_a_name_reaches_the_terminal(data: Path) -> None:

@@ -35,6 +35,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 ClickException: type[Exception] = typer.BadParameter.__mro__[2]
 
 
+LEAST_WIDTH = 20  # columns that are written, however few the terminal says that it has
 INTERRUPTED = 130  # exit code of a command that Ctrl-C has ended
 
 
@@ -215,6 +216,8 @@ def explain(error: BaseException) -> str:
     """
     if isinstance(error, ClickException):
         return _explain_usage(error)
+    if isinstance(error, FileNotFoundError) and not error.filename and not isinstance(error, HogwildError):
+        return "The current folder does not exist any more. Change to another one with cd."
     if isinstance(error, OSError) and error.strerror and not isinstance(error, HogwildError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, MemoryError):
@@ -247,10 +250,16 @@ def _explain_usage(error: Any) -> str:
 
 
 def _console(stderr: bool = False) -> Console:
-    """Make a console that prints brackets and colons in file names verbatim, and escapes control characters."""
+    """Make a console that prints brackets and colons in file names verbatim, and escapes control characters.
+
+    A terminal that does not know its width says 0 or 1, where nothing would be printed, or one letter a line.
+    """
     from hogwild.cli.safe_console import SafeConsole
 
-    return SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    made = SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if made.width < LEAST_WIDTH:
+        made.width = LEAST_WIDTH
+    return made
 
 
 def _print_line(console: Console, start: str, style: str, message: str) -> None:

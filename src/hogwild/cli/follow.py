@@ -96,9 +96,8 @@ def train_online(
             raise DataError("no row came before its end", path=lines.name, remedy="Check what writes to it.")
         save()
     progress = learner.progress
-    screen.show(
-        f"{progress.rows:,} rows in {ended.seconds:.1f} s, mean loss {progress.mean:.6f} before rows were learnt"
-    )
+    learnt = f", mean loss {progress.mean:.6f} before rows were learnt" if progress.rows else ""
+    screen.show(f"{progress.rows:,} rows in {ended.seconds:.1f} s{learnt}")
     screen.result({
         "source": source, "format": ended.reader, "rows": progress.rows, "features": learner.features,
         "progressive_loss": progress.mean, "stop_reason": ended.reason, "seconds": round(ended.seconds, 3),
