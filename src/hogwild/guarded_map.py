@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import signal
 import sys
 import threading
@@ -30,6 +31,16 @@ _table: NDArray[np.int64] = np.zeros((_SLOTS, 3), np.int64)
 _slots: weakref.WeakKeyDictionary[mmap.mmap, int] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 _code: list[Any] = []  # the compiled handler and what it refers to, which must outlive every thread
+
+
+def _unlock() -> None:
+    """Replace the lock in a forked process, because a thread that only its parent has may hold it."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 class _Action(ctypes.Structure):

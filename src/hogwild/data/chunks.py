@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from hogwild.data.random_order import RandomOrder
 from hogwild.data.shuffle import mixed
 from hogwild.data.slices import in_slices
 from hogwild.jit import compiled
+from hogwild.lazy import cached_property
 
 # A worker claims one chunk at a time. A chunk is large enough that claiming costs nothing, and small enough that there
 # are many. ``_FEWEST`` and ``_MOST`` are non-zeros of a chunk; ``_CHUNKS`` is the number of chunks wanted.

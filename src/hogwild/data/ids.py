@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hogwild.data.csr import Array
 from hogwild.errors import DataError
+from hogwild.lazy import cached_property
 
 Names = ArrayLike | Sequence[object]  # Names of users or items: whole numbers, strings, or both.
 

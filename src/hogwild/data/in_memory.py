@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from hogwild.data.slices import ENTRIES, in_slices
 from hogwild.data.statistics import feature_counts
 from hogwild.data.tables.table_encoding import TableEncoding
 from hogwild.errors import DataError, ParameterError
+from hogwild.lazy import cached_property
 from hogwild.machine import available_bytes, recently_available_bytes
 
 # Elements of each array that enter a fingerprint: from this number to twice this number, or all of a shorter array.

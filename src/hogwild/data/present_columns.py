@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.slices import in_slices
+from hogwild.lazy import cached_property
 
 if TYPE_CHECKING:
     from hogwild.data.in_memory import InMemoryDataset

@@ -7,13 +7,13 @@ power of two. Numbers that are no row are mapped again, until one is (cycle walk
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
 from hogwild.data.csr import Array
 from hogwild.jit import compiled
+from hogwild.lazy import cached_property
 
 ROUNDS = 4
 LEAST_BITS = 8  # With fewer, some orders are more likely than others.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from hogwild.data.csr import Array, CSRRows, compact
 from hogwild.data.dataset import Dataset
 from hogwild.errors import ParameterError
 from hogwild.landscape.surface import Vector
+from hogwild.lazy import cached_property
 from hogwild.losses import SOFTMAX
 from hogwild.models.linear import LinearModel
 from hogwild.problems.linear import Linear

@@ -9,7 +9,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from hogwild.data.sampling import Blocks
 from hogwild.data.sources import stored_files
 from hogwild.data.unchanged_file import unchanged
 from hogwild.errors import DataError
+from hogwild.lazy import cached_property
 from hogwild.nn.csr_dataset import batch_from, collected, numbered
 from hogwild.nn.row_chunks import SHUFFLE, ChunkCache, SparseSamples, check_shuffle
 from hogwild.nn.step_profile import StepProfile

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from hogwild.data.csr import Array
 from hogwild.jit import Function, bind
 from hogwild.kernels import cuda_jit, cuda_vectors, linear, linear_cuda
 from hogwild.kernels.cuda_device import Copy, device_array, to_device, whole_device
+from hogwild.lazy import cached_property
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.subsample import mean_squared_norm, subsample
 from hogwild.jit import Function, bind
 from hogwild.kernels import linear_build
+from hogwild.lazy import cached_property
 from hogwild.losses import Loss
 from hogwild.losses.proximal import by_bisection
 from hogwild.problems.dual_replicas import (

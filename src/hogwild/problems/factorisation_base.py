@@ -6,7 +6,7 @@ import copy
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -26,6 +26,7 @@ from hogwild.kernels import factorisation_machine_build, loss_sums
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
+from hogwild.lazy import cached_property
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.factorisation_machine import FactorisationModel

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -39,6 +39,7 @@ from hogwild.kernels.cuda_device import (
 )
 from hogwild.kernels.row_layouts import LAYOUTS
 from hogwild.kernels.squares_cuda import weighted_squares
+from hogwild.lazy import cached_property
 from hogwild.losses import Loss
 from hogwild.problems.linear_on_gpu import OFTEN, TURNS
 from hogwild.problems.problem import State

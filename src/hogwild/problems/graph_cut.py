@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from hogwild.errors import ParameterError
 from hogwild.kernels import graph_cut
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
+from hogwild.lazy import cached_property
 from hogwild.models.graph_cut import GraphCutModel
 from hogwild.problems.graph_cut_rounding import Edges, nearest_edges, round_cut
 from hogwild.problems.on_gpu import ProblemOnGPU

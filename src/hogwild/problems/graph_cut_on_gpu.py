@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from hogwild.kernels.cuda_device import (
     to_host,
     whole_device,
 )
+from hogwild.lazy import cached_property
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 

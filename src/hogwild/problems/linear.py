@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from hogwild.kernels.conflict_counters import ConflictCounters
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.keywords import advised
+from hogwild.lazy import cached_property
 from hogwild.losses import Loss
 from hogwild.losses import named as loss_named
 from hogwild.models.linear import LinearModel

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from hogwild.jit import Function, bind
 from hogwild.kernels import cuda_jit, cuda_lanes, linear_classes_cuda, linear_cuda
 from hogwild.kernels.cuda_device import Copy, DeviceRows, launch_size, to_device, whole_device
 from hogwild.kernels.row_layouts import LAYOUTS
+from hogwild.lazy import cached_property
 from hogwild.losses import SOFTMAX
 from hogwild.problems.coordinate_table import CoordinateTable
 from hogwild.problems.linear_on_gpu import types_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from hogwild.kernels.matrix_factorisation import LINE
 from hogwild.kernels.sync_policies import new_sync
 from hogwild.kernels.work_queue import new_queue, new_tally
 from hogwild.keywords import advised
+from hogwild.lazy import cached_property
 from hogwild.losses import our_name
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel

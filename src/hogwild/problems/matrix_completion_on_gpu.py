@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from hogwild.kernels.cuda_device import (
     whole_device,
 )
 from hogwild.kernels.squares_cuda import weighted_squares
+from hogwild.lazy import cached_property
 from hogwild.problems.problem import State
 from hogwild.rules.rule import Rule
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from hogwild.data import sampling
 from hogwild.data.sampling import Blocks, Indices, Sampling, Split, WeightedRandom, WorkerShare
 from hogwild.errors import DataError, ParameterError
 from hogwild.keywords import advised
+from hogwild.lazy import cached_property
 from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler, weighted_draws
 from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
 from hogwild.nn.lr_scheduler import schedule_of

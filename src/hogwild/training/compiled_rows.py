@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hogwild.data.csr import Array
+from hogwild.lazy import cached_property
 from hogwild.messaging.deltas import Floats
 from hogwild.problems.problem import QueueKernel, State
 from hogwild.training.row_order import InMemoryOrder

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from hogwild.data.subsample import spread_sample
 from hogwild.errors import CheckpointError
 from hogwild.events import EventLog, Parameters, Record
 from hogwild.iterate_average import IterateAverage
+from hogwild.lazy import cached_property
 from hogwild.runtimes.state_copy import HostCopy
 from hogwild.schedules import Moment, Schedule, step_of
 from hogwild.signals import Interrupt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hogwild.data.subsample import spread_sample
 from hogwild.errors import CheckpointError, DataError
 from hogwild.events import EventLog, Parameters
 from hogwild.files import format_size, to_jsonable
+from hogwild.lazy import cached_property
 from hogwild.machine import too_little_memory
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.job import LocalTrainer

@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from mmap import PAGESIZE
 from typing import Any
 
@@ -19,6 +18,7 @@ from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.sampling import Split
 from hogwild.errors import ParameterError
 from hogwild.kernels.touched_parameters import weigh_vector
+from hogwild.lazy import cached_property
 from hogwild.messaging import deltas
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained

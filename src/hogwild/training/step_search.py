@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hogwild.data.csr import CSRRows
 from hogwild.data.dataset import Chunk, Dataset, Epoch
 from hogwild.data.subsample import subsample
+from hogwild.lazy import cached_property
 from hogwild.parallel import in_parallel
 from hogwild.problems.problem import State
 from hogwild.schedules import Schedule, with_step

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
+from hogwild.lazy import cached_property
 from hogwild.schedules import Moment, Schedule
 from hogwild.stopping import Budget
 

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from hogwild.data.generate.sparse_records import mixed, share
 from hogwild.errors import ParameterError
 from hogwild.files import check_free, replacing
 from hogwild.jit import compiled
+from hogwild.lazy import cached_property
 from hogwild.machine import usable_cores
 
 _LONGEST = 512  # Bytes of a line, at most.

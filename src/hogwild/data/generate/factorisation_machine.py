@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from hogwild.data.csr import NO_VALUES, NO_WEIGHTS, Array, CSRRows, compact, concatenate
 from hogwild.data.generate.linear_model import zipf_ranks
 from hogwild.errors import ParameterError
+from hogwild.lazy import cached_property
 
 _BLOCK_ROWS = 1 << 14  # Rows that are drawn together.
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import Literal
 
@@ -28,6 +27,7 @@ import numpy as np
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows, compact, concatenate
 from hogwild.data.reader import LARGEST_INDEX
 from hogwild.errors import ParameterError
+from hogwild.lazy import cached_property
 
 Task = Literal["classification", "regression", "multiclass"]
 

@@ -8,7 +8,6 @@ rating is ``z + noise * normal``. By default it is rounded to whole stars from 1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from hogwild.data.csr import Array
 from hogwild.data.ratings import Ratings
 from hogwild.errors import ParameterError
 from hogwild.files import check_free, replacing
+from hogwild.lazy import cached_property
 
 # Mean of the ratings, and standard deviations of the user bias, the item bias and the product. They are about those of
 # MovieLens.

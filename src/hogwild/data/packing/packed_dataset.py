@@ -7,7 +7,6 @@ import platform
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from hogwild.data.packing.sharded_rows import ShardedRows, bounds, stored_rows
 from hogwild.data.statistics import feature_counts
 from hogwild.data.tables.table_encoding import from_record
 from hogwild.errors import DataError
+from hogwild.lazy import cached_property
 
 Encode = Callable[[Array], Array]
 Change = Callable[[CSRRows], CSRRows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from hogwild.events import Event
 from hogwild.lab.experiment import Experiment, Mean, Point, Results, each, grid, spelt, stable_run
 from hogwild.lab.paired_difference import Difference, paired
 from hogwild.lab.report_model import Chart, Finding, Map, Part, Series, Table
+from hogwild.lazy import cached_property
 from hogwild.runtimes import Simulator
 from hogwild.schedules import Cosine
 from hogwild.stopping import Budget

@@ -110,6 +110,16 @@ _current: ForkServer | None = None
 _making = threading.Lock()
 
 
+def _unlock() -> None:
+    """Replace the lock in a forked process, because a thread that only its parent has may hold it."""
+    global _making
+    _making = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
+
+
 def fork_server() -> ForkServer:
     """Return the fork server of this process; start it if there is none that is usable."""
     global _current

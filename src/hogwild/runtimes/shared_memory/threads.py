@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from hogwild.errors import ParameterError
 from hogwild.iterate_average import IterateAverage
 from hogwild.jit import is_cached
 from hogwild.kernels.work_queue import LEFT, LIMIT, halt, new_tally, reset_queue
+from hogwild.lazy import cached_property
 from hogwild.problems.problem import BoundKernel, QueueKernel, RowProblem
 from hogwild.rules.rule import Rule
 from hogwild.runtimes.runtime import Runtime
