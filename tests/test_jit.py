@@ -176,9 +176,10 @@ def test_other_threads_run_while_compiled_code_does():
 
 
 SCRIPT = """
-import json
+import json, sys
 import numpy as np
 from hogwild import Constant, Linear, Serial, minimise
+from hogwild.jit import compiled
 from hogwild.kernel_cache import KernelCache
 
 KERNELS = ("run_queue", "descend", "score_queue", "add_losses")
@@ -192,7 +193,9 @@ KernelCache.load_overload = counting
 
 X = np.random.default_rng(0).standard_normal((50, 3))
 run = minimise(Linear((X, np.sign(X[:, 0])), "hinge"), "sgd", Constant(0.1), Serial(), budget=1)
-print(json.dumps({**counts, "weights": run.model.weights.tobytes().hex()}))
+compiler_was_loaded = "numba.np.npyimpl" in sys.modules
+new = compiled(lambda x: x @ x)(np.ones(3))
+print(json.dumps({**counts, "weights": run.model.weights.tobytes().hex(), "compiler": compiler_was_loaded, "new": new}))
 """
 
 
@@ -209,6 +212,9 @@ def test_kernels_are_compiled_in_the_first_process_and_read_from_disk_in_the_sec
     assert (first["hits"], first["misses"]) == (0, 4)  # the queue, the descent, the scores and the losses
     assert (second["hits"], second["misses"]) == (4, 0)
     assert first["weights"] == second["weights"]
+    # Numba's compiler takes a third of a second to load.
+    assert (first["compiler"], second["compiler"]) == (True, False)
+    assert (first["new"], second["new"]) == (3.0, 3.0)
 
 
 RACING = """

@@ -7,6 +7,9 @@ unchanged. This cache compares a digest of the function and of everything that i
 Several processes may need a kernel that is not compiled yet, as in a parallel hyperparameter search. One of them then
 compiles it, and the others wait for the file.
 
+Before it reads a file, Numba loads all that it needs to compile, which takes longer than a small fit. This cache loads
+what machine code needs to run.
+
 Numba generates machine code of every function that it compiles, even of one that Python never calls. For the parts of a
 kernel, that machine code takes a tenth of the compilation time, and memory that is never used.
 """
@@ -16,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import importlib
 import multiprocessing
 import os
 import sys
@@ -28,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from numba import _dynfunc
+from numba.core import entrypoints
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -38,6 +43,7 @@ from numba.core.caching import (
 )
 from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.runtime import rtsys
 from numba.core.typed_passes import NativeLowering
 
 from hogwild.cache_folder import CacheFolder, cache_folder
@@ -120,7 +126,8 @@ class KernelCache(FunctionCache):
     def _read(self, sig: object, target_context: object) -> object:
         """Read a file; return None for a damaged file, or for one that names modules which no longer exist."""
         try:
-            found = super().load_overload(sig, target_context)
+            _prepare_to_run(target_context)
+            found = self._load_overload(sig, target_context)
             return self._read_prebuilt(sig, target_context) if found is None else found
         except Exception:  # Unpickling can raise any exception.
             return None
@@ -195,6 +202,16 @@ class KernelCache(FunctionCache):
                     self._impl.locator.ensure_cache_path()
                     _lock_files[folder] = os.open(folder / "hogwild-kernels.lock", os.O_CREAT | os.O_RDWR)
         return _lock_files[folder]
+
+
+def _prepare_to_run(target_context: object) -> None:
+    """Define what machine code from the disk may refer to: memory of arrays, hashes, and parts of Numba's extensions.
+
+    ``target_context.refresh()``, which Numba calls here, imports 220 modules that only a compilation needs.
+    """
+    rtsys.initialize(target_context)
+    entrypoints.init_all()
+    importlib.import_module("numba.cpython.hashing")
 
 
 Compiled = TypeVar("Compiled", "Dispatcher", "CFunc")
