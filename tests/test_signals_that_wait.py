@@ -1,16 +1,19 @@
 """Signals that come where an interruption would be swallowed, or would leave something half done."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hogwild.signals import terminations
+from hogwild.files import try_folder
+from hogwild.signals import Interrupt, Termination, terminations
 
 PROGRAM = """
 import os, signal, time, weakref
@@ -71,7 +74,8 @@ def test_a_process_is_started_before_its_parent_is_interrupted(seconds: float, t
 
 PLACES = [
     ("/multiprocessing/popen_spawn_posix.py", "call"), ("/typer/_adapters.py", "call"), ("/weakref.py", "call"),
-    ("/concurrent/futures/thread.py", "_adjust_thread_count"),
+    ("/concurrent/futures/thread.py", "_adjust_thread_count"), ("/hogwild/files.py", "try_folder"),
+    ("/hogwild/files.py", "replacing"), ("/hogwild/files.py", "new_folder"),
 ]  # fmt: skip
 
 
@@ -110,3 +114,31 @@ raise SystemExit(not set(ENDING) <= blocked)
 def test_the_first_process_that_is_started_begins_with_signals_blocked() -> None:
     ended = subprocess.run([sys.executable, "-c", SPAWN], capture_output=True, timeout=60, env=dict(os.environ))
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("handler", [Interrupt, Termination])
+def test_a_limit_of_processor_time_that_repeats_its_signal_interrupts_once(handler: Any) -> None:
+    interrupt = handler()
+    with suppress(KeyboardInterrupt):
+        interrupt(signal.SIGXCPU, None)
+    interrupt(signal.SIGXCPU, None)
+    assert interrupt.number == signal.SIGXCPU
+
+
+def try_for_ever(folder: Path, seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    while True:
+        try_folder(folder, folder / "a.log")
+        time.sleep(1e-4)
+
+
+def test_an_interruption_leaves_no_temporary_file(tmp_path: Path) -> None:
+    dice, before = random.Random(0), signal.getsignal(signal.SIGALRM)
+    try:
+        for _ in range(200):
+            signal.signal(signal.SIGALRM, Termination())
+            with pytest.raises(KeyboardInterrupt):
+                try_for_ever(tmp_path, dice.random() * 3e-4 + 2e-5)
+            assert list(tmp_path.iterdir()) == []
+    finally:
+        signal.signal(signal.SIGALRM, before)

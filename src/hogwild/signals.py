@@ -1,7 +1,8 @@
-"""Signals that end a run: Ctrl-C, SIGTERM and SIGHUP.
+"""Signals that end a run: Ctrl-C, SIGTERM, SIGHUP, and SIGXCPU, which a limit of processor time sends.
 
 A run ends early at the first signal, with a model and a checkpoint. The second signal raises KeyboardInterrupt. In a
-command, a signal after that ends the process at once.
+command, a signal after that ends the process at once. SIGXCPU comes again every second until the process has ended, so
+that only the first one counts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__)
-
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU")
+ENDING = tuple(getattr(signal, name) for name in _NAMES if name in signal.Signals.__members__)
+_REPEATED = getattr(signal, "SIGXCPU", None)
 
 _LATER_SECONDS = 0.05  # until an interruption that had to wait is tried again
 _MOST_SECONDS = 20.0  # that it waits; Kubernetes waits 30 before it kills
@@ -56,11 +58,13 @@ class _Interruption:
 
 
 # Parts of "file:function" of code that is not written to be left at any line: imports, the compiler, locks of folders,
-# the start of a process, which waits for what its parent sends, the start of a pool's thread, which must be noted to be
-# ended, and code in which Python or a library prints and swallows every exception: callbacks at the end of an object,
-# and the conversion of a command's arguments.
+# the making and removal of temporary files (not what is done with them in between), the start of a process, which waits
+# for what its parent sends, the start of a pool's thread, which must be noted to be ended, and code in which Python or
+# a library prints and swallows every exception: callbacks at the end of an object, and the conversion of a command's
+# arguments.
 _UNINTERRUPTED = (
-    "<frozen importlib", "/llvmlite/", "/numba/", "/hogwild/folder_lock.py:", "/multiprocessing/popen_spawn_posix.py:",
+    "<frozen importlib", "/llvmlite/", "/numba/", "/hogwild/folder_lock.py:", "/hogwild/files.py:try_folder",
+    "/hogwild/files.py:replacing", "/hogwild/files.py:new_folder", "/multiprocessing/popen_spawn_posix.py:",
     "/concurrent/futures/thread.py:_adjust_thread_count", "/weakref.py:", "/typer/_adapters.py:",
 )  # fmt: skip
 
@@ -90,7 +94,8 @@ class Interrupt:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         if self.number is not None:
-            self._second.is_sent_again()
+            if not self._second.is_sent_again() and number == _REPEATED:
+                return
             self._second.occur(number, frame)
         self.number = number
 
@@ -105,6 +110,8 @@ class Termination:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         if self.number is not None and not self._first.is_sent_again():
+            if number == _REPEATED:
+                return
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.number = number
@@ -118,7 +125,7 @@ class Termination:
 
 @contextmanager
 def terminations() -> Iterator[Termination]:
-    """Make Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt within the block, where it may be raised.
+    """Make Ctrl-C, SIGTERM, SIGHUP and SIGXCPU raise KeyboardInterrupt within the block, where it may be raised.
 
     A signal that is ignored, such as SIGHUP under ``nohup``, or that the program handles itself, stays as it is.
 
@@ -140,15 +147,16 @@ def terminations() -> Iterator[Termination]:
         yield termination
     finally:
         for number, handler in replaced.items():
-            signal.signal(number, handler)
+            repeats = number == _REPEATED == termination.number
+            signal.signal(number, signal.SIG_IGN if repeats else handler)
 
 
 @contextmanager
 def deferred_interrupts() -> Iterator[Interrupt]:
     """Record the first Ctrl-C within the block instead of raising; the second raises KeyboardInterrupt.
 
-    In a command, SIGTERM and SIGHUP are recorded as well. The block changes nothing outside the main thread, which
-    alone receives signals. The block changes nothing either if the program has its own handler. A block within another
+    In a command, the other signals are recorded as well. The block changes nothing outside the main thread, which alone
+    receives signals. The block changes nothing either if the program has its own handler. A block within another
     one shares its interrupt: one Ctrl-C ends both.
 
     >>> with deferred_interrupts() as interrupt:

@@ -1,4 +1,4 @@
-"""Containers that give little: 1 MiB of shared memory, a limit of memory, a user without a home who may write nowhere.
+"""Containers that give little: 1 MiB of shared memory, a limit of memory or of processor time, nowhere to write.
 
 They are made by namespaces and control groups, where the system lets this user make them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +103,16 @@ def test_a_limit_of_memory(
     ended_with_a_reason(code, err)
     assert code == 0 or command == "predict" or "memory" in err, err
     assert mebibytes < 2000 or code == 0 or command == "predict", err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_limit_of_processor_time_keeps_the_model(workers: int, given: Path, tmp_path: Path) -> None:
+    # The signal comes after 8 seconds, and again each second until the process has ended, by force after 40.
+    words = ("train", given / "large.svm", "--workers", workers, "--epochs", "100000", "--out", tmp_path / "model")
+    code, _, err = within("sh", "-c", 'ulimit -S -t 8; ulimit -H -t 40; exec "$@"', "sh", *MAIN, *words)
+    assert code == 128 + signal.SIGXCPU, err
+    assert "Traceback" not in err
+    assert run("predict", tmp_path / "model", given / "large.svm", "--out", tmp_path / "scores")[0] == 0
 
 
 @pytest.mark.parametrize("command", ["train", "predict", "inspect", "pack", "doctor"])

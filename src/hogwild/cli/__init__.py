@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0: success. 1: an error in the data or the run. 2: wrong usage. 130: stopped by Ctrl-C. 143: by SIGTERM. 129: by
-    SIGHUP. 141: the reader of stdout has left (:mod:`hogwild.cli.streams`).
+    SIGHUP. 152: by SIGXCPU. 141: the reader of stdout has left (:mod:`hogwild.cli.streams`).
 
     >>> main(["generate", "no-such-kind"])
     2

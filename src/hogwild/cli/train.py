@@ -234,8 +234,8 @@ def train(
 ) -> None:
     """Train a model on all cores: a linear one, or another kind of --problem.
 
-    A linear model minimises the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C, SIGTERM and SIGHUP end the run early and keep
-    the model.
+    A linear model minimises the mean loss + l1 |w| + l2/2 |w|^2. Ctrl-C, SIGTERM, SIGHUP and SIGXCPU end the run early
+    and keep the model.
 
     Example: hogwild train rcv1.svm.gz --loss hinge --l2 1e-5 --holdout 0.1 --out rcv1.model
     """
