@@ -92,7 +92,7 @@ def test_a_cluster_has_a_table_of_its_own(tmp_path: Path) -> None:
         ("workers = true", "'workers' must be a whole number"),
         ("workers = 2.5", "'workers' must be a whole number"),
         ("workers = 0", "'workers' must be at least 1. Got 0 instead."),
-        ("bits = 32", "'bits' must be at most 31. Got 32 instead."),
+        ("bits = 32", "'bits' must be at most 30. Got 32 instead."),
         ('l1 = "small"', "'l1' must be a number, such as l1 = 0.5. Got 'small' instead."),
         ("balanced = 1", "'balanced' must be true or false, such as balanced = true. Got 1 instead."),
         ("step = true", "'step' must be text in quotes, or a number"),

@@ -39,6 +39,10 @@ LEAST_WIDTH = 20  # columns that are written, however few the terminal says that
 INTERRUPTED = 130  # exit code of a command that Ctrl-C has ended
 
 
+# Endings of files that are read where a folder is given: tables, and what a run has written.
+_READ_IN_FOLDERS = (".parquet", ".pq", ".json", ".jsonl")
+
+
 class InterruptedRunError(Exception):
     """Interruption of a command by Ctrl-C."""
 
@@ -52,9 +56,12 @@ class Output:
     ``show`` prints for people, ``result`` for programs. A command calls both, and one of them does nothing.
     """
 
-    def __init__(self, as_json: bool = False) -> None:
+    def __init__(self, as_json: bool = False, out: Path | None = None) -> None:
+        """Open the streams of a command that writes its result to ``out``, which may be stdout."""
+        if as_json and is_stdout(out):
+            raise ParameterError(f"--json and --out {out} would both write to standard output. Leave one out.")
         self.as_json = as_json
-        self.console, self.messages = _console(), _console(stderr=True)
+        self.console, self.messages = _console(stderr=is_stdout(out)), _console(stderr=True)
 
     def show(self, *parts: RenderableType) -> None:
         """Print for people, unless ``--json`` is set. Strings are printed verbatim; ``Text`` may have colour."""
@@ -133,7 +140,7 @@ def check_out(
             check(out)
     except ParameterError as error:
         raise ParameterError(f"{option} {error}") from None
-    if out is not None and out.is_file() and any(_is_same(out, each) for each in inputs):
+    if out is not None and any(_is_read(out, each) for each in inputs):
         raise ParameterError(f"{option} {out}: this file is read, and would be lost. Choose another name.")
 
 
@@ -153,11 +160,26 @@ def check_distinct(outputs: Mapping[str, Path | None]) -> None:
                 raise ParameterError(f"{other} and {option} have the same name: {path}. Choose another one.")
 
 
-def _is_same(out: Path, read: str | Path | None) -> bool:
-    try:
-        return read is not None and out.samefile(read)
-    except OSError:  # There is no such file, or it is an address.
+def _is_read(out: Path, read: str | Path | None) -> bool:
+    """Return whether a file is read, or is a file of a folder that is."""
+    if read is None:
         return False
+    try:
+        if out.samefile(read):
+            return out.is_file()
+    except OSError:  # There is no such file, or it is an address.
+        pass
+    folder = Path(read)
+    if not folder.is_dir() or folder.resolve() not in out.resolve().parents:
+        return False
+    return is_packed(folder) or (out.is_file() and out.suffix.lower() in _READ_IN_FOLDERS)
+
+
+def is_packed(folder: Path) -> bool:
+    """Return whether a folder holds packed rows."""
+    from hogwild.data.packing import sharded_rows
+
+    return sharded_rows.is_packed(folder)
 
 
 def counted(count: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hogwild.cli.console import Debug, Json, Output
+from hogwild.cli.console import Debug, Json, Output, check_distinct
 
 if TYPE_CHECKING:
     from typer.models import OptionInfo
@@ -90,7 +90,8 @@ def generate(
 
     Example: hogwild generate rcv1 train.svm --rows 100k --seed 1
     """
-    output = Output(as_json)
+    output = Output(as_json, out)
+    check_distinct({"OUT": out, "--weights": weights})
     given: dict[str, Any] = {"rows": rows, "features": features, "nonzeros": nonzeros,
              "exponent": exponent, "noise": noise, "classes": classes, "fields": fields}  # fmt: skip
     of_ratings = {"users": users, "items": items, "rank": rank}
@@ -138,10 +139,16 @@ def _write_criteo(
     output: Output, out: Path, chosen: dict[str, Any], seed: int, weights: Path | None, overwrite: bool
 ) -> None:
     """Write lines of Criteo's format while they are drawn."""
+    from hogwild.data.compression import without_compression
     from hogwild.data.generate.criteo import Criteo
     from hogwild.errors import ParameterError
     from hogwild.files import format_size
 
+    ending = without_compression(out).suffix.lower()
+    if ending in (".svm", ".vw", ".npz", ".ffm"):
+        raise ParameterError(
+            f"The lines of the kind '{CRITEO}' have tabs between columns: name the file .tsv, not {ending}."
+        )
     for name in [*chosen, *(["weights"] if weights is not None else [])]:
         if name not in ("rows", "noise"):
             raise ParameterError(f"There is no '{name}' for the kind '{CRITEO}'. It takes noise, rows and seed.")

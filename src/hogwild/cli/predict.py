@@ -16,6 +16,8 @@ from hogwild.cli.console import Debug, Json, Output, check_out
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.options.text_limits import LongestLine, MostUnpacked
 from hogwild.cli.prediction_writers import ArrayWriter, BytesWriter, HeldPredictions, TextWriter, Writer
+from hogwild.cli.streams import stdout_was_closed
+from hogwild.errors import ParameterError
 from hogwild.files import replacing
 
 if TYPE_CHECKING:
@@ -54,8 +56,10 @@ def predict(
     from hogwild.data.sources import local_folder
     from hogwild.models import load
 
-    screen = Output(as_json)
+    screen = Output(as_json, out)
     check_out(out, inputs=(model, data))
+    if out is None and stdout_was_closed():
+        raise ParameterError("Standard output is closed. Name a file for the predictions: --out FILE.")
     loaded = load(model)
     with downloads_shown(screen):
         answers = _named(loaded.answers(data, proba=proba, **options.given(format, base)), loaded.reading, proba)

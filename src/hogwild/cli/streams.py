@@ -23,6 +23,7 @@ BROKEN_PIPE_EXIT_CODE = 141  # 128 and the number of SIGPIPE.
 STDOUT = "standard output"  # Name of stdout in errors.
 ENCODING_ERRORS = "hogwild.ascii"  # Name of the handler of characters that a stream cannot encode.
 
+_closed_at_start: set[int] = set()  # Numbers of the streams that were closed when the command started.
 _ASCII = {"✓": "+", "✗": "x", "·": "-", "•": "*", "○": "o", "±": "+-", "│": "|", "─": "-", "…": "..."}
 
 
@@ -41,6 +42,11 @@ def is_stdout(path: object) -> bool:
     (True, False)
     """
     return str(path) in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
+def stdout_was_closed() -> bool:
+    """Return whether this process was started with a closed stdout."""
+    return 1 in _closed_at_start
 
 
 def open_streams() -> None:
@@ -138,4 +144,5 @@ def _occupy_descriptors() -> None:
         if descriptor > 2:
             os.close(descriptor)
             return
+        _closed_at_start.add(descriptor)
         os.set_inheritable(descriptor, True)

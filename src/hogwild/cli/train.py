@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hogwild.cli import options
-from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_distinct, check_out, counted, explain
+from hogwild.cli.console import INTERRUPTED, Debug, Json, Output, check_distinct, check_out, counted, explain, is_packed
 from hogwild.cli.download_progress import downloads_shown
 from hogwild.cli.follow import check_options, train_online
 from hogwild.cli.options import configuration, spread
@@ -243,7 +243,7 @@ def train(
     from hogwild.run import RECORD
     from hogwild.stopping import Budget
 
-    screen = Output(as_json)
+    screen = Output(as_json, out)
     how = options.reading(format, features, bits, base, table_options)
     kind, asked = problem_named(problem), given(problem, problem_options)
     kind.check(asked)
@@ -285,7 +285,12 @@ def train(
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
     read = (data, test)
-    check_distinct({"--out": out, "--save-config": save_config, "--log": log, "--record": runtime_options.record})
+    written = {"--out": out, "--save-config": save_config, "--log": log, "--record": runtime_options.record}
+    check_distinct({"--checkpoint": points, **written})
+    check_distinct({"--folder": folder, **_files_of(folder), **written})
+    for option, place in (("--folder", folder), ("--checkpoint", points)):
+        if place is not None and is_packed(place):
+            raise ParameterError(f"{option} {place}: this folder has packed rows. Choose another one.")
     check_out(out, inputs=read)
     check_out(save_config, "--save-config", inputs=read)
     check_out(log, "--log", check_appendable, inputs=read)
@@ -349,6 +354,14 @@ def train(
         screen.error(f"{why}. The log ends early; the training did not.")
     if lost or run.stop_reason == "interrupted":
         raise typer.Exit(INTERRUPTED if run.stop_reason == "interrupted" else 1)
+
+
+def _files_of(folder: Path | None) -> dict[str, Path | None]:
+    """Return the files that a run writes to its folder, by names for messages."""
+    from hogwild.run import CONFIGURATION, EVENTS_FILE, RECORD
+
+    names = () if folder is None else (RECORD, EVENTS_FILE, CONFIGURATION)
+    return {f"--folder ({name})": Path(folder or "", name) for name in names}
 
 
 def _profile(problem: Any, screen: Output) -> dict[str, float]:

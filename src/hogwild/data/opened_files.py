@@ -62,6 +62,9 @@ def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence
         if reader is not chosen[0]:
             what = f"this is a {reader.name} file, and '{paths[0]}' is a {chosen[0].name} file"
             raise DataError(what, path=path, remedy="Give files of one format.")
+    if reading.encoding is not None and not chosen[0].fits:
+        what = f"this is a {chosen[0].name} file, and the training data was a table of columns with names"
+        raise DataError(what, path=paths[0], remedy="Give a table with the same columns.")
     return chosen[0]
 
 

@@ -47,6 +47,8 @@ class ReadOptions:
     folder: Path | None = None  # Folder of Parquet files, whose subfolders column=value are columns.
     # Fitted encoding of tables, as that of the training data. None means that it is fitted to the data.
     encoding: TableEncoding | None = None
+    # Whether an encoding may be fitted. Data for a model, and held-out data, has that of the training data or none.
+    fits: bool = True
     # Column of each pair (field, feature) of libffm files. None means columns in the order of first occurrence.
     table: FieldVocabulary | None = None
     unlabelled: bool = False  # Whether rows without a label are accepted, for prediction. Their label is 0.
@@ -95,6 +97,11 @@ class Reader:
     tabular: bool = False  # Whether files are tables, of which one column is the label.
     # Function of all files that returns the options with the encoding of a table; other formats need none.
     fit: Callable[[Sequence[Path], ReadOptions], ReadOptions] = _as_given
+
+    @property
+    def fits(self) -> bool:
+        """Whether an encoding of columns is fitted to files of the format."""
+        return self.fit is not _as_given
 
 
 @dataclass(frozen=True, slots=True)

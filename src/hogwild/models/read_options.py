@@ -32,7 +32,7 @@ def read_options(
     encoding = encoding_of(reading)
     if encoding is not None and given.get("label") is not None:
         encoding = replace(encoding, label=given["label"])
-    chosen: dict[str, Any] = {"unlabelled": True, **known, "encoding": encoding, **given}
+    chosen: dict[str, Any] = {"unlabelled": True, "fits": False, **known, "encoding": encoding, **given}
     return ReadOptions(**chosen, features=features, extra="ignore", table=table)
 
 

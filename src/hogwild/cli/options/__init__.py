@@ -88,7 +88,7 @@ Features = Annotated[
 ]
 Bits = Annotated[
     int,
-    typer.Option(min=1, max=31, help="vw, tables: hash features into 2**bits columns.", rich_help_panel=_PANEL),
+    typer.Option(min=1, max=30, help="vw, tables: hash features into 2**bits columns.", rich_help_panel=_PANEL),
 ]
 Base = Annotated[
     str,

@@ -35,7 +35,7 @@ def open_rows(source: Source) -> Opened:
         table = training.table
         same = replace(
             how, base=0 if training.base == 0 else 1, features=training.n_features, extra="ignore", table=table,
-            encoding=training.encoding,
+            encoding=training.encoding, fits=False,
         )  # fmt: skip
         held_out = sources.open(source.test, reading=same, memory=source.memory)
     kept = {

@@ -24,7 +24,7 @@ from hogwild.data.packing.memory_limit import (
 )
 from hogwild.data.packing.packed_dataset import PackedDataset
 from hogwild.data.packing.packers import pack_side_by_side
-from hogwild.data.packing.sharded_rows import ShardedWriter, is_packed
+from hogwild.data.packing.sharded_rows import ShardedWriter, foreign_files, is_packed
 from hogwild.data.packing.stages import PackOptions, Progress, check_shards
 from hogwild.data.packing.writer import Bucket, Buckets, Origin, PackedWriter
 from hogwild.data.reader import Reader, ReadOptions, Schema, SchemaBuilder
@@ -172,6 +172,12 @@ def check_replaceable(dest: Path, overwrite: bool) -> None:
         )
     if dest.exists() and not is_packed(dest) and not (dest.is_dir() and not any(dest.iterdir())):
         raise ParameterError(f"'{dest}' is not a packed folder, so it is not overwritten. Choose another name.")
+    strange = foreign_files(dest) if dest.is_dir() else []
+    if strange:
+        raise ParameterError(
+            f"'{dest}' has files that packing did not write ({strange[0]!r}), so it is not overwritten. Move them, "
+            "or choose another name."
+        )
 
 
 def _divide(

@@ -10,6 +10,7 @@ Rows are numbered through all shards, in random order, so each shard is a random
 from __future__ import annotations
 
 import platform
+import re
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,17 @@ from typing import Any
 import numpy as np
 
 from hogwild.data.csr import Array, CSRRows, compact, concatenate
-from hogwild.data.packing.format import AGAIN, META, Meta, check_meta, read_description, read_meta, write_description
+from hogwild.data.packing.format import (
+    AGAIN,
+    ARRAYS,
+    CHECKSUMS,
+    META,
+    Meta,
+    check_meta,
+    read_description,
+    read_meta,
+    write_description,
+)
 from hogwild.data.packing.mapped_arrays import MappedRows
 from hogwild.data.packing.writer import Origin, PackedWriter, frequency_summary, joined_labels
 from hogwild.data.reader import ReadOptions, Schema
@@ -29,12 +40,19 @@ from hogwild.errors import DataError
 from hogwild.machine import available_bytes, resident_bytes
 
 FORMAT, VERSION = "hogwild packed shards", 1
+_SHARD = re.compile(r"shard-\d{4,}$")
 SHARDS, FREQUENCIES = "shards.json", "frequencies.i64"
 
 
 def is_packed(folder: Path) -> bool:
     """Return whether a folder is a packed one, in one piece or in shards."""
     return (folder / META).is_file() or (folder / SHARDS).is_file()
+
+
+def foreign_files(folder: Path) -> list[str]:
+    """Return the names in a packed folder that packing has not written, in order."""
+    ours = {META, CHECKSUMS, SHARDS, FREQUENCIES, *(array.file for array in ARRAYS)}
+    return sorted(path.name for path in folder.iterdir() if path.name not in ours and not _SHARD.match(path.name))
 
 
 def stored_rows(folder: Path, memory: int | None, verify: bool) -> MappedRows | ShardedRows:

@@ -32,8 +32,7 @@ def batches(path: Path, reading: ReadOptions, piece_bytes: int) -> Iterator[Batc
             raise DataError("the file is empty", path=path, remedy="Check that it was written completely.")
         if first.startswith(_FEATHER_1):
             raise DataError("this is Feather of version 1", path=path, remedy="Write it again as version 2.")
-        file.seek(0)
-        source = pa.PythonFile(file, "r")
+        source = pa.OSFile(str(path))  # Arrow's threads read it without Python, which may be ending.
         for batch in _stored(pa.ipc.open_file(source) if first == _FILE else pa.ipc.open_stream(source)):
             # This call checks that offsets are within bounds, that text is valid and that dictionary codes exist.
             batch.validate(full=True)
@@ -58,7 +57,7 @@ def _spread(path: Path, reading: ReadOptions, places: int) -> Iterator[pyarrow.R
     with arrow_errors(path, "Arrow"), path.open("rb") as file:
         if file.read(len(_FILE)) != _FILE:
             return  # A stream is read in order.
-        reader = pa.ipc.open_file(pa.PythonFile(file, "r"))
+        reader = pa.ipc.open_file(pa.OSFile(str(path)))
         sizes, some, most = [], [], SAMPLE_ROWS // places
         for number in evenly(reader.num_record_batches, places):
             batch = reader.get_batch(number)

@@ -21,6 +21,7 @@ from hogwild.data.csr import Array
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import NEWLINE, Segment, newlines, segments
 from hogwild.data.readers.text_places import text_at_places
+from hogwild.data.tables.arrow_memory import arrow_copy
 from hogwild.data.tables.column_roles import no_column
 from hogwild.data.tables.encode import TableEncoder, one_batch
 from hogwild.data.tables.sample import SAMPLE_ROWS, spread_rows
@@ -82,7 +83,12 @@ class _Dialect:
 
 
 def _dialect(path: Path, text: Array, reading: ReadOptions) -> _Dialect:
-    line = text[: int(np.argmax(text == NEWLINE))].tobytes().decode("utf-8", "replace").rstrip("\r")
+    try:
+        line = text[: int(np.argmax(text == NEWLINE))].tobytes().decode().rstrip("\r")
+    except UnicodeDecodeError:
+        raise DataError("the text is not UTF-8", path=path, line=1, remedy="Save it as UTF-8.") from None
+    if "\0" in line:
+        raise DataError("a NUL byte: this is not plain text", path=path, line=1, remedy="Save it as UTF-8.")
     separator = "\t" if _is_tabbed(path) else _separator(line)
     first = _fields(line, separator)
     encoding = reading.encoding
@@ -141,12 +147,16 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 def _is_header(fields: list[str]) -> bool:
-    """Return whether the first line has names: no numbers and no empty cells.
+    """Return whether the first line has names: no numbers, and empty cells in less than half of the columns.
 
-    >>> _is_header(["age", "city"]), _is_header(["30", "Ulm"])
-    (True, False)
+    The first column of a table that pandas writes with its index has no name.
+
+    >>> _is_header(["age", "city"]), _is_header(["", "age", "city"]), _is_header(["30", "Ulm"])
+    (True, True, False)
     """
-    return not any(_NUMBER.fullmatch(field.strip()) for field in fields)
+    cells = [field.strip() for field in fields]
+    named = [cell for cell in cells if cell]
+    return 2 * len(named) > len(cells) and not any(_NUMBER.fullmatch(cell) for cell in named)
 
 
 def _names(path: Path, fields: list[str]) -> tuple[str, ...]:
@@ -239,7 +249,7 @@ def _read(text: Array, dialect: _Dialect, quoted: bool, types: dict[str, Any] | 
 
     def read(types: dict[str, Any]) -> pyarrow.Table:
         return arrow.read_csv(
-            pa.BufferReader(pa.py_buffer(text)),
+            pa.BufferReader(arrow_copy(text)),
             arrow.ReadOptions(
                 column_names=dialect.names, use_threads=not whole and usable_cores() > 1,
                 block_size=len(text) + 1 if whole else 2**20,

@@ -18,6 +18,7 @@ from hogwild.data.csr import Array
 from hogwild.data.reader import Reader, ReadOptions
 from hogwild.data.readers.line_segments import segments
 from hogwild.data.readers.text_places import text_at_places
+from hogwild.data.tables.arrow_memory import arrow_copy
 from hogwild.data.tables.encode import one_batch
 from hogwild.data.tables.sample import SAMPLE_ROWS, spread_rows
 from hogwild.data.tables.table_reader import Batch, TableFormat, flat
@@ -68,7 +69,7 @@ def _parsed(path: Path, text: Array, first_line: int) -> pyarrow.RecordBatch | N
     for block in (2**20, len(text) + 1):  # A line may be longer than a block.
         try:
             found = arrow.read_json(
-                pa.BufferReader(pa.py_buffer(text)),
+                pa.BufferReader(arrow_copy(text)),
                 arrow.ReadOptions(use_threads=usable_cores() > 1, block_size=block),
                 arrow.ParseOptions(newlines_in_values=False),
             )

@@ -65,8 +65,12 @@ class ColumnRoles:
     drop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        roles: dict[str, str] = {}
         for role, entry in self._entries():
-            _pattern(role, entry)
+            pattern, _ = _pattern(role, entry)
+            other = roles.setdefault(pattern, role)
+            if other != role:
+                raise ParameterError(f"The column {pattern!r} has two roles, {other} and {role}. Give it one.")
 
     def __bool__(self) -> bool:
         return any(True for _ in self._entries())
@@ -85,6 +89,10 @@ class ColumnRoles:
                 found = role, transformation
         return found
 
+    def names(self, name: str, number: int) -> str | None:
+        """Return the role that a column has by its own name or number, and not by a pattern; None without one."""
+        return next((role for role, entry in self._entries() if _pattern(role, entry)[0] in (name, str(number))), None)
+
     def check(self, names: Sequence[str], path: Path | None) -> None:
         """Raise ``DataError`` for an entry that fits none of the columns; the error proposes the nearest name."""
         for role, entry in self._entries():
@@ -96,7 +104,9 @@ class ColumnRoles:
                 and not any(fnmatchcase(name, pattern) for name in names)
             ):
                 error = no_column(pattern, names, path, role)
-                known = f" Behind a colon may be: {', '.join(_CHOICES[role])}." if ":" in pattern else ""
+                known = (
+                    f" Behind a colon may be: {', '.join(_CHOICES[role])}." if ":" in pattern and _CHOICES[role] else ""
+                )
                 raise DataError(error.what, path=path, remedy=error.remedy + known)
 
     def _entries(self) -> Iterator[tuple[str, str]]:

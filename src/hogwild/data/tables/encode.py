@@ -151,6 +151,8 @@ class TableEncoder:
         import pyarrow.compute as pc
 
         texts, known = as_texts(array), pa.array(self.encoding.classes, pa.string())
+        if not pa.types.is_dictionary(texts.type):
+            texts = utf8_texts(column, texts, first_row)
         found, present = pc.index_in(texts, value_set=known), _valid(texts)
         unknown = present & ~_valid(found)
         if unknown.any() and not self.unlabelled:
@@ -241,7 +243,7 @@ def as_numbers(column: Column, array: pyarrow.Array, first_row: int, role: str =
         return array.cast(pa.float64())
     if not is_text(array.type):
         column.check_numeric(array.type, role)
-    texts = pc.utf8_trim_whitespace(array.cast(pa.string()))
+    texts = pc.utf8_trim_whitespace(utf8_texts(column, array, first_row))
     texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
     try:
         return texts.cast(pa.float64())
@@ -249,6 +251,31 @@ def as_numbers(column: Column, array: pyarrow.Array, first_row: int, role: str =
         row = next(row for row, text in enumerate(texts.to_pylist()) if text is not None and not _is_float(text))
         what = f"{array[row].as_py()!r:.80} is not a number"
         raise column.error(what, first_row + row, "Correct it, or make the column categorical.") from None
+
+
+def utf8_texts(column: Column, array: pyarrow.Array, first_row: int | None) -> pyarrow.Array:
+    """Return a column of texts, or of bytes that are texts in UTF-8, as strings.
+
+    Raises
+    ------
+    DataError
+        For the first cell that is not UTF-8. ``first_row`` is the number of the first cell, or None if it is unknown.
+    """
+    import pyarrow as pa
+
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        row = next(row for row, cell in enumerate(array.to_pylist()) if cell is not None and not _is_utf8(cell))
+        place = None if first_row is None else first_row + row
+        raise column.error("the text is not UTF-8", place, "Save it as UTF-8.") from None
+
+
+def _is_utf8(cell: object) -> bool:
+    try:
+        return not isinstance(cell, bytes) or cell.decode() is not None
+    except UnicodeDecodeError:
+        return False
 
 
 def _is_float(text: str) -> bool:
@@ -342,7 +369,7 @@ class _Categories:
         texts = as_texts(array)
         if self.separator is not None:
             texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
-            return self._lists(pc.split_pattern(texts.cast(pa.string()), self.separator))
+            return self._lists(pc.split_pattern(utf8_texts(self.column, texts, first_row), self.separator))
         return converter(self.column, texts.type)(texts, first_row)
 
     def _lists(self, lists: pyarrow.Array) -> Entries:
@@ -378,7 +405,7 @@ class _Dictionary:
 
         texts = as_texts(array)
         texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
-        found = pc.index_in(texts.cast(pa.string()), value_set=pa.array(self.values, pa.string()))
+        found = pc.index_in(utf8_texts(self.column, texts, first_row), value_set=pa.array(self.values, pa.string()))
         known = _valid(found)
         kept = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False))[known]
         indices = (kept + self.first).astype(np.uint32)
@@ -398,5 +425,5 @@ class _Words:
 
         texts = as_texts(array)
         texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
-        lowered = pc.utf8_lower(texts.cast(pa.large_string())).fill_null("")
+        lowered = pc.utf8_lower(utf8_texts(self.column, texts, first_row).cast(pa.large_string())).fill_null("")
         return word_entries(self.column, lowered, self.bigrams)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hogwild.data.tables.column_entries import Column, is_text, numbers
-from hogwild.data.tables.encode import as_numbers, as_texts, one_batch
+from hogwild.data.tables.encode import as_numbers, as_texts, one_batch, utf8_texts
 from hogwild.data.tables.sample import Sample
 from hogwild.data.tables.table_encoding import MOST_VALUES, ColumnEncoding, TableEncoding
 from hogwild.errors import DataError
@@ -107,7 +107,8 @@ def _distinct(
             if name in table.schema.names:
                 texts = as_texts(table.column(name))
                 texts = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
-                found[name].update(text for text in pc.unique(texts.cast(pa.string())).to_pylist() if text is not None)
+                texts = utf8_texts(Column(path, name, 0), texts, None)
+                found[name].update(text for text in pc.unique(texts).to_pylist() if text is not None)
         if sum(map(len, found.values())) > MOST_VALUES:
             largest = max(found, key=lambda name: len(found[name]))
             raise DataError(

@@ -68,8 +68,14 @@ def guess_encoding(
     roles.check(names, path)
     label = None if apart else _label(names, reading, path, label_named)
     weight = None if reading.weight is None else _named(names, reading.weight, path, "weight")
+    if label is not None and label == weight:
+        raise DataError("this column is the label and the weight", path=path, column=label, remedy="Name two columns.")
     for role, name in (("label", label), ("weight", weight)):
         if name is not None:
+            other = roles.names(name, names.index(name) + 1)
+            if other is not None:
+                what = f"this column is the {role}, and is named by the option '{other}' as well"
+                raise DataError(what, path=path, column=name, remedy="Name it once.")
             _check_number(sample.schema.field(name).type, name, role, path)
     made: list[ColumnEncoding] = []
     identifiers: list[ColumnEncoding] = []  # Columns whose values differ in all rows, of which nothing can be learnt.
@@ -119,6 +125,8 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _label(names: list[str], reading: ReadOptions, path: Path | None, label_named: bool) -> str | None:
+    if not names:
+        raise DataError("the rows have no columns", path=path, remedy="Check the file, or name its format.")
     given = "label" if label_named and reading.label is None else reading.label
     if given is not None:
         absent = reading.unlabelled and position(given, names) is None

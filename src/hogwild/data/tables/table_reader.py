@@ -60,6 +60,9 @@ class TableFormat:
         """
         if reading.encoding is not None:
             return reading
+        if not reading.fits:
+            what = "this is a table, and the training data was none: what its columns mean is not known"
+            raise DataError(what, path=paths[0], remedy="Give data in the format of the training data.")
         first = next(self.batches(paths[0], reading, _SAMPLE_BYTES), None)
         if first is None:
             raise DataError("the table has no rows", path=paths[0], remedy="Check that it was written completely.")
