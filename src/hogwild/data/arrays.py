@@ -7,6 +7,7 @@ This module therefore checks the structure before it asks SciPy to convert, sort
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -268,11 +269,27 @@ def _check_before_conversion(X: Any, path: Path | None) -> None:
     elif X.format == "bsr":
         blocks = (X.shape[0] // X.blocksize[0], X.shape[1] // X.blocksize[1])
         _check(X.indptr, X.indices, np.zeros(len(X.data), np.float32), blocks, path)
+    elif X.format == "lil":
+        _check_lists(X, path)
+    elif X.format == "dok":
+        places = np.array(list(X.keys()), np.int64).reshape(-1, 2)
+        if places.size and not ((places >= 0) & (places < X.shape)).all():
+            raise _broken("it has coordinates outside its shape", path)
     elif X.format == "coo":
         for coordinates, size in zip((X.row, X.col), X.shape, strict=True):
             within = len(coordinates) == 0 or (coordinates.min() >= 0 and coordinates.max() < size)
             if len(coordinates) != len(X.data) or not within:
                 raise _broken("it has coordinates outside its shape", path)
+
+
+def _check_lists(X: Any, path: Path | None) -> None:
+    """Raise ``DataError`` for a matrix of lists, one of columns and one of values for each row, that do not fit."""
+    lengths = [len(row) for row in X.rows]
+    if len(lengths) != X.shape[0] or lengths != [len(row) for row in X.data]:
+        raise _broken("its lists of columns and of values do not fit", path)
+    columns = np.fromiter(chain.from_iterable(X.rows), np.int64, sum(lengths))
+    if columns.size and not 0 <= columns.min() <= columns.max() < X.shape[1]:
+        raise _broken("it has columns outside its shape", path)
 
 
 def _check(indptr: Array, indices: Array, values: Array, shape: tuple[int, int], path: Path | None) -> int:

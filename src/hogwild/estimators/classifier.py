@@ -31,6 +31,7 @@ from hogwild.estimators.inputs import (
     refuse_other_labels,
 )
 from hogwild.estimators.linear_base import LinearEstimator, initial
+from hogwild.estimators.one_at_a_time import one_at_a_time
 from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_deprecated
 from hogwild.keywords import advised
 from hogwild.losses import SOFTMAX, Loss
@@ -174,6 +175,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         self.identical_to_sklearn = identical_to_sklearn
         self.device = device
 
+    @one_at_a_time
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Rows, y: ArrayLike | None = None, coef_init: MatrixLike | None = None,
@@ -236,6 +238,7 @@ class HogwildClassifier(LinearClassifierMixin, LinearEstimator):  # type: ignore
         start = initial(coef, intercept, labels.outputs, self.n_features_in_)
         return self._fitted(Task(train, labels, start, weight, held_out), rows, dtype, partial=False)
 
+    @one_at_a_time
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None

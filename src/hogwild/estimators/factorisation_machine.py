@@ -249,6 +249,8 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             return self.model_.decide(cast(Any, X))
         if hasattr(X, "columns") and self.model_.reading.get("encoding") is not None:
             return self.model_.decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
+        if hasattr(X, "tocsr"):
+            require_structure(X)
         with told_of_text(X):
             return self.model_.decide(validate_data(self, X, **self._arrays(), reset=False))
 

@@ -199,8 +199,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         task = replace(task, seeds=self._seeds(task, parts))
         learnt = self._trained(task, parts, params)
         for message in sorted(learnt.convergence_warnings):
-            # With a stack level of 5 the warning names the line that called fit.
-            warnings.warn(message, ConvergenceWarning, stacklevel=5)
+            # With a stack level of 6 the warning names the line that called fit.
+            warnings.warn(message, ConvergenceWarning, stacklevel=6)
         self._step = learnt.step or step
         self.t_ = 1.0 + task.earlier + learnt.epochs * rows
         self.n_iter_, self.n_workers_ = learnt.epochs, learnt.workers

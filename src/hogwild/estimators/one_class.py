@@ -15,6 +15,7 @@ from hogwild.data.dataset import Dataset
 from hogwild.estimators.fit import State, Task, state_of
 from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial, zero_coefficients
+from hogwild.estimators.one_at_a_time import one_at_a_time
 from hogwild.estimators.sklearn_parameters import check_together, constraints, warn_deprecated
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules import Rule
@@ -117,6 +118,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
     def _all_params(self) -> dict[str, Any]:
         return {**super()._all_params(), "alpha": self.nu}
 
+    @one_at_a_time
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Rows, y: object = None, coef_init: MatrixLike | None = None, offset_init: ArrayLike | None = None,
@@ -152,6 +154,7 @@ class HogwildOneClassSVM(OutlierMixin, LinearEstimator):  # type: ignore[misc]  
         start = initial(coef_init, constant, 1, self.n_features_in_, otherwise=1.0)
         return self._fitted(data, start, dtype, partial=False)
 
+    @one_at_a_time
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Make one epoch over these rows, starting from the parameters of the last call."""

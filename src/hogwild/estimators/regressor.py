@@ -14,6 +14,7 @@ from hogwild.data.csr import Array
 from hogwild.estimators.fit import Task
 from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
+from hogwild.estimators.one_at_a_time import one_at_a_time
 from hogwild.estimators.sklearn_parameters import check_together, constraints, loss_of, warn_deprecated
 from hogwild.keywords import advised
 from hogwild.losses import Loss
@@ -150,6 +151,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
         self.identical_to_sklearn = identical_to_sklearn
         self.device = device
 
+    @one_at_a_time
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Rows, y: ArrayLike | None = None, coef_init: MatrixLike | None = None,
@@ -192,6 +194,7 @@ class HogwildRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]  
         start = initial(coef, intercept, 1, self.n_features_in_)
         return self._fitted(Task(train, self._labels(), start, held_out=held_out), rows, dtype, partial=False)
 
+    @one_at_a_time
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Make one epoch over these rows, starting from the parameters of the last call."""

@@ -85,7 +85,7 @@ def warn_deprecated(params: Mapping[str, Any]) -> None:
             "Negative values for `power_t` are deprecated in version 1.8 and will raise an error in 1.10. "
             "Use values in the range [0.0, inf) instead.",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

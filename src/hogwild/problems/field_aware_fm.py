@@ -182,6 +182,9 @@ class FieldAwareFactorisationMachine(FactorisationProblem):
         )  # fmt: skip
 
 
+_LARGEST_FIELD = 2**31 - 2
+
+
 def _checked(fields: ArrayLike, features: int) -> Array:
     """Return the field of each feature, followed by the number of fields.
 
@@ -192,8 +195,11 @@ def _checked(fields: ArrayLike, features: int) -> Array:
     """
     given = np.asarray(fields)
     whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and bool((given == np.round(given)).all()))
-    if given.ndim != 1 or not whole or (given.size and given.min() < 0):
-        raise ParameterError("The 'fields' parameter must be whole numbers that count from 0, one for each feature.")
+    if given.ndim != 1 or not whole or (given.size and not 0 <= given.min() <= given.max() <= _LARGEST_FIELD):
+        raise ParameterError(
+            "The 'fields' parameter must be whole numbers that count from 0, one for each feature. The largest is "
+            f"{_LARGEST_FIELD:,}."
+        )
     if len(given) != features:
         raise ParameterError(
             f"The 'fields' parameter must have an entry for each of {features:,} features. Got {len(given):,} instead."
