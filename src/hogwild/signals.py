@@ -18,7 +18,7 @@ from types import FrameType
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU")
 ENDING = tuple(getattr(signal, name) for name in _NAMES if name in signal.Signals.__members__)
-_REPEATED = getattr(signal, "SIGXCPU", None)
+_REPEATED = signal.Signals.__members__.get("SIGXCPU")
 
 _LATER_SECONDS = 0.05  # until an interruption that had to wait is tried again
 _MOST_SECONDS = 20.0  # that it waits; Kubernetes waits 30 before it kills
