@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from sklearn.linear_model import SGDClassifier, SGDRegressor
@@ -12,6 +14,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 import hogwild
 from hogwild import HogwildClassifier, HogwildRecommender, HogwildRegressor, Linear, MatrixCompletion, minimise
 from hogwild.errors import ParameterError
+from hogwild.jit import bind
 from hogwild.losses import LOSSES, named, own
 from hogwild.rules import Rule
 from hogwild.strategies import Strategy
@@ -49,6 +52,91 @@ def test_labels_decide_which_figure_a_loss_of_ones_own_has(labels: Any, targets:
 def test_losses_that_cannot_work(loss: Any, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         Linear((X, Y), loss=loss)
+
+
+def checked(z: float) -> float:
+    if z > 10.0:
+        raise ValueError("z is too large")
+    return z
+
+
+def raising(z: float, y: float) -> tuple[float, float]:
+    if z > 10.0:
+        raise ValueError("z is too large")
+    return 0.5 * (z - y) ** 2, z - y
+
+
+def asserting(z: float, y: float) -> tuple[float, float]:
+    assert z < 10.0
+    return 0.5 * (z - y) ** 2, z - y
+
+
+def calling(z: float, y: float) -> tuple[float, float]:
+    return 0.5 * (z - y) ** 2, checked(z) - y
+
+
+def closing(part: Any) -> Any:
+    return lambda z, y: (0.5 * (z - y) ** 2, part(z) - y)
+
+
+RAISING = [raising, asserting, calling, closing(checked), closing(numba.njit(checked)), numba.njit(raising)]
+
+
+@pytest.mark.parametrize("loss", RAISING)
+def test_losses_that_raise_are_refused(loss: Any) -> None:
+    """A compiled one would leave a lock or a turn behind, for which other workers would wait for ever."""
+    with pytest.raises(ParameterError, match=r"raises an exception .* Return nan instead"):
+        Linear((X, Y), loss=loss)
+
+
+def test_a_loss_object_that_raises_is_refused() -> None:
+    with pytest.raises(ParameterError, match="The loss mine raises an exception"):
+        hogwild.losses.Loss("mine", lambda z, y, parameter: (checked(z), 1.0), "real")
+
+
+def test_a_loss_may_read_an_attribute_with_the_name_of_a_function_that_raises() -> None:
+    template = bind(lambda z, y: (math.log(1.0 + z * z), 2.0 * z / (1.0 + z * z)), log=checked)
+    assert own(template)(0.0, 1.0) == (0.0, 0.0)
+
+
+def beyond_the_end(z: float, y: float) -> tuple[float, float]:
+    slopes = [z - y]
+    return 0.5 * (z - y) ** 2, slopes[7 if abs(z) > 0.5 else 0]
+
+
+def not_a_number(z: float, y: float) -> tuple[float, float]:
+    return (0.5 * (z - y) ** 2, z - y) if abs(z) <= 0.5 else (math.nan, math.nan)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("strategy", ["serial", hogwild.Locked(2), hogwild.RoundRobin(2)], ids=str)
+@pytest.mark.parametrize("loss", [beyond_the_end, not_a_number])
+def test_a_loss_that_fails_in_training_ends_the_run(loss: Any, strategy: Any) -> None:
+    y = X @ [1.0, -2.0, 0.5]
+    with pytest.raises(hogwild.errors.DivergedError, match="The loss exploded"):
+        minimise(Linear((X, y), loss=own(loss, "real")), "sgd", 0.5, strategy, budget=50)
+
+
+def truth(z: float, y: float) -> tuple[float, bool]:
+    return abs(z - y), z > y
+
+
+def whole(z: float, y: float) -> tuple[int, int]:
+    return 0, 1 if z > y else -1
+
+
+def as_list(z: float, y: float) -> list[float]:
+    return [0.5 * (z - y) ** 2, z - y]
+
+
+def in_32_bits(z: float, y: float) -> tuple[Any, Any]:
+    return np.float32(0.5 * (z - y) ** 2), np.float32(z - y)
+
+
+@pytest.mark.parametrize("loss", [truth, whole, as_list, in_32_bits])
+def test_a_loss_may_return_any_two_numbers(loss: Any) -> None:
+    run = minimise(Linear((X, X @ [1.0, -2.0, 0.5]), loss=own(loss, "real")), "sgd", 0.01, "serial", budget=1)
+    assert np.isfinite(run.result["loss"])
 
 
 def test_targets_that_are_none() -> None:
@@ -149,9 +237,15 @@ def everywhere(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constant
     state[:, 0] -= rate * g
 
 
+def step_if_finite(state: Any, p: Any, g: Any, rate: Any, l1: Any, l2: Any, constants: Any) -> None:
+    assert g == g
+    state[p, 0] -= rate * g
+
+
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
+        (rule_of(step_if_finite), "rule Mine raises an exception .* Set the value to nan instead"),
         (rule_of(lambda w, g: w - g), r"step\(state, p, g, rate, l1, l2, constants\). Got <lambda>\(w, g\)"),
         (rule_of(nothing), "must change row p of the state in place"),
         (rule_of(everywhere), "must change row p of the state alone"),

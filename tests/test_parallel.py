@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -99,6 +101,49 @@ def test_an_interrupt_of_this_thread_leaves_no_work_behind(four_cores):
     with pytest.raises(KeyboardInterrupt):
         in_parallel(work, range(100))
     assert running == []
+
+
+def test_without_threads_the_caller_works_alone(four_cores, monkeypatch):
+    def too_many(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", too_many)
+        assert in_parallel(lambda number: (number, threading.get_ident()), range(8)) == [
+            (number, threading.get_ident()) for number in range(8)
+        ]
+    assert in_parallel(lambda number: number, range(8)) == list(range(8))
+
+
+def test_errors_of_the_work_are_not_taken_for_a_lack_of_threads(four_cores):
+    def work(number: int) -> None:
+        raise RuntimeError(f"part {number}")
+
+    with pytest.raises(RuntimeError, match="part"):
+        in_parallel(work, range(8))
+
+
+LATE = """
+import atexit, threading
+from hogwild import parallel
+parallel.usable_cores = parallel.allowed_cores = lambda: 4
+
+def work():
+    print(parallel.in_parallel(lambda number: number, range(8)))
+
+def later():
+    threading.main_thread().join()
+    work()
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["threading.Thread(target=later).start()", "atexit.register(work)", "work(); atexit.register(work)"]
+)
+def test_work_goes_on_when_the_interpreter_is_ending(end):
+    done = subprocess.run([sys.executable, "-c", LATE + end], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(done.stdout.splitlines()) == {str(list(range(8)))}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

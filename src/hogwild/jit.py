@@ -7,12 +7,13 @@ The copy is compiled on its first call and kept on disk. The name of the copy on
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -127,6 +128,63 @@ def bind(template: Function, **parts: Any) -> Function:
     copy.__kwdefaults__ = template.__kwdefaults__
     copy.__dict__.update(template.__dict__)
     return copy
+
+
+def raises(function: Function) -> bool:
+    """Return whether a function, or a function that it calls, has a statement ``raise`` or ``assert``.
+
+    Compiled code that stops there leaves locks and turns behind, and other workers wait for them for ever.
+
+    >>> def root(x):
+    ...     assert x >= 0
+    ...     return x**0.5
+    >>> raises(root), raises(lambda x: 2 * root(x)), raises(lambda x: 2 * x)
+    (True, True, False)
+    """
+    return _raises(function, set())
+
+
+def _raises(function: object, seen: set[int]) -> bool:
+    function = getattr(function, "py_func", function)
+    if not isinstance(function, FunctionType) or id(function) in seen:
+        return False
+    seen.add(id(function))
+    called: list[object] = [cell.cell_contents for cell in function.__closure__ or ()]
+    for code in _codes(function.__code__):
+        modules: list[ModuleType] = []
+        for each in dis.get_instructions(code):
+            if each.opname == "RAISE_VARARGS":
+                return True
+            if each.opname == "LOAD_GLOBAL":
+                found = function.__globals__.get(each.argval)
+                if isinstance(found, ModuleType):
+                    modules.append(found)
+                else:
+                    called.append(found)
+        # Of functions of a module, as in ``module.function(x)``, compiled code calls those that are compiled.
+        members = [vars(module).get(name) for module in modules for name in code.co_names]
+        called += [member for member in members if hasattr(member, "py_func")]
+    return any(_raises(each, seen) for each in called)
+
+
+def with_guard(function: Function, guarded: Function) -> Function:
+    """Mark a function that kernels on processors call in another form, ``guarded``, which ends without an exception.
+
+    GPUs and Python call the function itself. Kernels for GPUs cannot catch exceptions.
+
+    >>> def inverse(x):
+    ...     return x**-1
+    >>> def inverse_or_zero(x):
+    ...     try:
+    ...         return x**-1
+    ...     except Exception:
+    ...         return 0.0
+    >>> twice = lambda x: 2 * part(x)
+    >>> specialise(twice, cache=False, part=with_guard(inverse, inverse_or_zero))(0.0)
+    0.0
+    """
+    function.guarded = guarded  # type: ignore[attr-defined]
+    return function
 
 
 def always_inline(function: Function) -> Function:
@@ -251,6 +309,7 @@ def _named(template: Function, arithmetic: str, parts: tuple[tuple[str, Function
 
 @functools.cache
 def _compiled_part(function: Function, arithmetic: str) -> Any:
+    function = getattr(function, "guarded", function)
     copy = _with_calls_compiled(function, arithmetic)
     # Machine code from the disk includes its parts, by name. Of two parts with the same name, the linker would use the
     # first for both.
@@ -320,7 +379,12 @@ def _feed_code(sha: HASH, code: CodeType) -> None:
 
 def _names(code: CodeType) -> set[str]:
     """Return the global names that a function and the functions inside it use."""
-    return set(code.co_names).union(*(_names(inner) for inner in _inner(code)))
+    return set().union(*(each.co_names for each in _codes(code)))
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """Return the code of a function and of the functions inside it."""
+    return [code, *(each for inner in _inner(code) for each in _codes(inner))]
 
 
 def _inner(code: CodeType) -> list[CodeType]:

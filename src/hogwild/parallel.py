@@ -10,7 +10,9 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from concurrent.futures.thread import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
@@ -25,7 +27,7 @@ def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
 
     This thread works too, and waits only for parts that other threads have begun. So ``work`` may itself call this
     function. ``work`` has to leave the interpreter to others while it is busy, as NumPy and compiled functions do.
-    After an exception no further part begins.
+    After an exception no further part begins. Where no threads can be had, this one works alone.
 
     >>> in_parallel(lambda number: number**2, range(5))
     [0, 1, 4, 9, 16]
@@ -48,7 +50,20 @@ def in_parallel(work: Callable[[Part], Result], parts: Iterable[Part], threads: 
             todo.clear()
             raise
 
-    others: list[Future[None]] = [_helpers().submit(share) for _ in range(count - 1)]
+    def help_out(other: Future[None]) -> None:
+        if other.set_running_or_notify_cancel():
+            try:
+                share()
+                other.set_result(None)
+            except BaseException as error:
+                other.set_exception(error)
+
+    # Each is noted before a thread gets it. A thread that cannot be started leaves it in the queue, to be cancelled.
+    others: list[Future[None]] = []
+    with suppress(RuntimeError):  # The interpreter is ending, or there are too many threads.
+        for _ in range(count - 1):
+            others.append(Future())
+            _helpers().submit(help_out, others[-1])
     try:
         share()
     finally:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.errors import ParameterError
-from hogwild.jit import bind
+from hogwild.jit import bind, raises, with_guard
 from hogwild.registry import check_arguments, invalid_parameter, quoted_list
 
 SIGNATURE = "(z, y) -> (loss, derivative)"  # of a loss of the user's
@@ -61,6 +61,14 @@ class Loss:
     # Whether the function belongs to this package, so that its machine code may be cached on disk.
     ours: bool = True
 
+    def __post_init__(self) -> None:
+        """Refuse a function that raises."""
+        if raises(self.function):
+            raise ParameterError(
+                f"The loss {self.name} raises an exception (by 'raise' or 'assert', in it or in what it calls), "
+                "which compiled code cannot pass on. Return nan instead: the run then ends with an error."
+            )
+
     def __call__(self, z: float, y: float) -> tuple[float, float]:
         """Return the loss and its derivative, computed in plain Python.
 
@@ -85,6 +93,18 @@ def _ignoring_parameter(z: float, y: float, parameter: float) -> tuple[float, fl
     return theirs(z, y)  # type: ignore[name-defined, no-any-return]  # noqa: F821  (bound below)
 
 
+def _nan_for_exceptions(z: float, y: float, parameter: float) -> tuple[float, float]:
+    """Return NaN where the compiled function fails by itself, as in ``0.0**-1`` or beyond the end of a list.
+
+    A kernel may hold a lock or a turn here, for which other workers wait.
+    """
+    try:
+        value, slope = theirs(z, y)  # type: ignore[name-defined]  # noqa: F821  (bound below)
+        return 1.0 * value, 1.0 * slope  # floats, as NaN is
+    except Exception:
+        return np.nan, np.nan
+
+
 @cache
 def own(function: Callable[[float, float], tuple[float, float]], targets: Targets = "any") -> Loss:
     """Return a loss made of the user's Python function ``(z, y) -> (loss, derivative)``.
@@ -107,7 +127,7 @@ def own(function: Callable[[float, float], tuple[float, float]], targets: Target
     Raises
     ------
     ParameterError
-        If the function does not take two numbers, or does not return two.
+        If the function does not take two numbers, does not return two, or has a statement ``raise`` or ``assert``.
 
     Examples
     --------
@@ -131,7 +151,8 @@ def own(function: Callable[[float, float], tuple[float, float]], targets: Target
             f"The loss {name} must be a function {SIGNATURE} that returns two numbers, the loss and its derivative by "
             f"the score. For the score {TRIED[0]} and the label {TRIED[1]} it returns {found!r}."
         )
-    return Loss(name, bind(_ignoring_parameter, theirs=function), targets, link="identity", ours=False)
+    plain, guarded = (bind(template, theirs=function) for template in (_ignoring_parameter, _nan_for_exceptions))
+    return Loss(name, with_guard(plain, guarded), targets, link="identity", ours=False)
 
 
 def one_vs_rest(scores: Floats, y: int, parameter: float, class_weights: Floats, slopes: NDArray[np.float64]) -> float:

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from hogwild.errors import ParameterError
+from hogwild.jit import raises
 from hogwild.registry import check_arguments
 from hogwild.rules.rule import Rule
 
@@ -19,7 +20,8 @@ def check_own_rule(rule: Rule) -> Rule:
     Raises
     ------
     ParameterError
-        If ``initial`` or ``constants`` are not numbers, or ``step`` has other arguments, fails, or changes nothing.
+        If ``initial`` or ``constants`` are not numbers, or ``step`` has other arguments, raises exceptions, fails, or
+        changes nothing.
     """
     name = type(rule).__name__
     for what in ("initial", "constants"):
@@ -27,6 +29,11 @@ def check_own_rule(rule: Rule) -> Rule:
         if not isinstance(found, tuple) or not found or not all(isinstance(each, Real) for each in found):
             raise ParameterError(f"'{what}' of the rule {name} must be a tuple of at least one number. Got {found!r}.")
     check_arguments("rule", rule.step, 7, SIGNATURE)
+    if raises(rule.step):
+        raise ParameterError(
+            f"{SIGNATURE} of the rule {name} raises an exception (by 'raise' or 'assert', in it or in what it calls), "
+            "which compiled code cannot pass on. Set the value to nan instead: the run then ends with an error."
+        )
     state = np.array([rule.initial, rule.initial], rule.precision)
     before = state.copy()
     gradient, rate, none = np.float32(0.5), np.float32(0.1), np.float32(0)
