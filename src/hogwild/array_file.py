@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,11 +63,27 @@ def load(path: str | Path, error: type[HogwildError]) -> tuple[dict[str, NDArray
 
 def check_kind(path: str | Path, error: type[HogwildError]) -> None:
     """Raise ``error`` for what is no file: a device can be endless, and a pipe can be read once only."""
+    given: object = path  # a user may give anything
+    if not isinstance(given, (str, os.PathLike)):
+        raise error(f"The path of a file is a text or a pathlib.Path. Got {given!r} instead.")
     if path == "":
         raise error("The path of the file is empty. Name a file.")
+    if not _can_be_a_name(str(path)):
+        raise error(f"{str(path)[:100]!r}: no file can have this name. Name a file.")
     kind = special_kind(Path(path))
     if kind is not None:
         raise error(f"{path}: this is {kind}, not a file. Save it as a file first.")
+
+
+def _can_be_a_name(path: str) -> bool:
+    """Return whether the system takes a path as a name: it has no zero bytes, and is not too long."""
+    try:
+        os.stat(path)  # noqa: PTH116  (pathlib answers for some of these names itself)
+    except ValueError:
+        return False
+    except OSError as reason:
+        return reason.errno != errno.ENAMETOOLONG
+    return True
 
 
 def _metadata(content: bytes) -> dict[str, str]:

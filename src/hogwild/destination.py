@@ -25,6 +25,7 @@ from hogwild.errors import ParameterError
 READER_SECONDS = 60.0  # seconds that a writer waits for a program that reads from a named pipe
 _POLL_SECONDS = 0.02
 _MOST_LINKS = 40  # links in a row that Linux follows
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,22 @@ def folder_target(path: str | Path) -> Path:
 
 
 def named_path(path: str | Path) -> Path:
-    """Return a path; an empty one, which would be the working directory, raises ``ParameterError``."""
+    """Return a path; an empty one, which would be the working directory, or an address raises ``ParameterError``.
+
+    >>> named_path("s3://bucket/model")
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: s3://bucket/model: this is an address, and outputs are written to this machine...
+    """
     if path == "":
         raise ParameterError("The path to write to is empty. Name a file or a folder.")
+    if isinstance(path, str) and _ADDRESS.match(path):
+        from hogwild.data.remote import without_secrets
+
+        raise ParameterError(
+            f"{without_secrets(path)}: this is an address, and outputs are written to this machine. Name a file or a "
+            "folder on this machine, and copy it afterwards."
+        )
     return Path(path)
 
 

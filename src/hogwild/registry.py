@@ -6,7 +6,8 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
 from hogwild.errors import ParameterError
 
@@ -55,6 +56,39 @@ def invalid_parameter(parameter: str, be: str, got: object, choices: Iterable[st
     close = difflib.get_close_matches(str(got), [choice for choice in choices if choice != str(got)], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return ParameterError(f"The {parameter!r} parameter must be {be}. Got {got!r} instead.{hint}")
+
+
+def is_count(value: object) -> bool:
+    """Return whether a value is a positive integer, of Python or of NumPy.
+
+    >>> is_count(2), is_count(0), is_count(True), is_count(2.0)
+    (True, False, False, False)
+    """
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) > 0
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number, of Python or of NumPy, and no truth value.
+
+    >>> is_number(0.5), is_number("0.5"), is_number(True)
+    (True, False, False)
+    """
+    return not isinstance(value, bool) and isinstance(value, Real)
+
+
+def flag(parameter: str, value: Any) -> bool:
+    """Return a truth value, of Python or of NumPy, as one of Python; all else raises ``ParameterError``.
+
+    >>> flag("intercept", True)
+    True
+    >>> flag("intercept", "no")
+    Traceback (most recent call last):
+        ...
+    hogwild.errors.ParameterError: The 'intercept' parameter must be True or False. Got 'no' instead.
+    """
+    if isinstance(value, bool) or (getattr(value, "shape", None) == () and str(getattr(value, "dtype", "")) == "bool"):
+        return bool(value)
+    raise invalid_parameter(parameter, "True or False", value)
 
 
 def not_an_object(parameter: str, be: str, got: object, kind: type) -> ParameterError:

@@ -97,6 +97,8 @@ class Budget:
             value = getattr(self, name)
             if value is not None and not (_is_number(value, numbers) and value > 0):
                 raise invalid_parameter(name, kind, value)
+            if value is not None and not isinstance(value, (int, float)):  # NumPy's small integers overflow later
+                object.__setattr__(self, name, int(value) if numbers is Integral else float(value))
         self._check_monitor()
         for name in ("target", "tolerance"):
             value = getattr(self, name)

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hogwild.destination import errors_name
+from hogwild.destination import errors_name, named_path
 from hogwild.errors import LogWarning, MissingExtraError
 from hogwild.events import EVENTS, Event
 from hogwild.files import appending, appending_bytes, to_jsonable
@@ -69,7 +69,7 @@ class JsonLines:
     """
 
     def __init__(self, path: str | Path, *, progress: bool = False) -> None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        named_path(path).parent.mkdir(parents=True, exist_ok=True)
         self._file, self._progress, self._first = appending(path), progress, _FirstError(path)
 
     def __call__(self, event: Event) -> None:
@@ -113,7 +113,7 @@ class TensorBoard:
         except ImportError:
             raise MissingExtraError("The TensorBoard callback", "tensorboard", "tensorboard") from None
         self._event, self._summary = event_pb2.Event, summary_pb2.Summary
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        named_path(folder).mkdir(parents=True, exist_ok=True)
         # The name is the one that TensorBoard looks for: time, machine, process and a number of the writer.
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(_WRITERS)}"
         path = Path(folder, name)

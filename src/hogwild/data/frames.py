@@ -62,6 +62,11 @@ def matrix_of(frame: Any) -> Array | None:
     """
     if not hasattr(frame, "__arrow_c_stream__"):
         return None
+    if hasattr(frame, "to_numpy") and len(getattr(frame, "shape", (0,))) == 1:  # of pandas, polars or Arrow
+        raise DataError(
+            "the rows are a single column, not a table with columns",
+            remedy="Give a table, such as series.to_frame(), with one row per example.",
+        )
     if hasattr(frame, "to_numpy") and _is_one_array(set(frame.dtypes)):  # Arrow would copy each column of pandas.
         values: Array = frame.to_numpy()
         return values

@@ -73,7 +73,7 @@ class Graph:
             matrix = coo_array(np.asarray(matrix))
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise DataError(f"the graph has the shape {matrix.shape}", remedy="Give a row and a column for each node.")
-        require_structure(matrix)
+        matrix = require_structure(matrix)
         entries = matrix.tocoo()
         ends = entries.row.astype(np.int64), entries.col.astype(np.int64)
         above, below = ends[0] < ends[1], ends[0] > ends[1]

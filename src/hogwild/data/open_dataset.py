@@ -114,6 +114,8 @@ def as_dataset(source: object, reading: ReadOptions | None = None) -> Dataset:
     2
     """
     given = source if isinstance(source, tuple) and paths_of(source) is None else (source,)
+    if not 1 <= len(given) <= 3:
+        raise ParameterError(f"Rows in memory are (X, y) or (X, y, weights). Got a tuple of {len(given)} instead.")
     return open(*given, reading=reading)
 
 

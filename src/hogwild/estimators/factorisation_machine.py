@@ -166,7 +166,7 @@ class FactorEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             labels = self._labels(data)
         else:
             if hasattr(X, "tocsr"):
-                require_structure(X)
+                X = require_structure(X)
             numeric = isinstance(self, RegressorMixin)
             with told_of_text(X):
                 matrix, targets = validate_data(self, X, y, **self._arrays(), y_numeric=numeric)

@@ -115,7 +115,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
             "ensure_all_finite": not (is_large(X) and is_finite(X, self._threads())),
         }
         if hasattr(X, "tocsr"):
-            require_structure(X, threads=self._threads() if is_large(X) else 1)
+            X = require_structure(X, threads=self._threads() if is_large(X) else 1)
         with told_of_text(X):
             if self.__sklearn_tags__().target_tags.required:
                 rows, labels = validate_data(self, X, y, **how)
@@ -258,7 +258,7 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         if hasattr(X, "columns") and getattr(self, "_reading", {}).get("encoding") is not None:
             return self._model(intercept).decide(cast(Any, X))  # A frame with the columns of the table that was fitted.
         if hasattr(X, "tocsr"):
-            require_structure(X)
+            X = require_structure(X)
         sparse = issparse(X)
         with told_of_text(X):
             rows = validate_data(self, X, accept_sparse="csr", reset=False, ensure_all_finite=not sparse)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, log
 from numbers import Real
+from types import FunctionType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -105,7 +106,6 @@ def _nan_for_exceptions(z: float, y: float, parameter: float) -> tuple[float, fl
         return np.nan, np.nan
 
 
-@cache
 def own(function: Callable[[float, float], tuple[float, float]], targets: Targets = "any") -> Loss:
     """Return a loss made of the user's Python function ``(z, y) -> (loss, derivative)``.
 
@@ -138,6 +138,17 @@ def own(function: Callable[[float, float], tuple[float, float]], targets: Target
     if targets not in get_args(Targets):
         raise invalid_parameter("targets", "one of " + quoted_list(get_args(Targets)), targets)
     name = getattr(function, "__name__", "own").strip("<>")
+    if not isinstance(function, FunctionType) and not type(function).__module__.startswith("numba."):
+        raise ParameterError(
+            f"The loss {name} must be a function {SIGNATURE} written with 'def' or 'lambda', because it is compiled. "
+            f"Got an object of the class {type(function).__name__!r} instead: write a function that has its numbers."
+        )
+    return _own(function, targets)
+
+
+@cache
+def _own(function: Callable[[float, float], tuple[float, float]], targets: Targets) -> Loss:
+    name = function.__name__.strip("<>")
     check_arguments("loss", function, 2, SIGNATURE)
     try:
         found = function(*TRIED)

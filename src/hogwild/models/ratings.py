@@ -15,6 +15,7 @@ from hogwild import array_file
 from hogwild.data.ids import Ids
 from hogwild.models import FORMAT
 from hogwild.models.predictions import Predictions
+from hogwild.registry import invalid_parameter, is_count
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -216,7 +217,9 @@ def _single(names: ArrayLike) -> str | int | None:
 
 def _largest(scores: Floats, n: int) -> NDArray[Any]:
     """Return the positions of the ``n`` largest finite scores, the largest first."""
-    n = min(n, int(np.isfinite(scores).sum()))
+    if not is_count(n):
+        raise invalid_parameter("n", "a positive integer", n)
+    n = min(int(n), int(np.isfinite(scores).sum()))
     some = np.argpartition(-scores, n - 1)[:n] if 0 < n < len(scores) else np.arange(len(scores))
     chosen: NDArray[Any] = some[np.argsort(-scores[some], kind="stable")][:n]
     return chosen

@@ -46,7 +46,7 @@ from hogwild.problems.problem import (
     is_strength,
 )
 from hogwild.problems.random_factors import aligned_table, random_factors
-from hogwild.registry import invalid_parameter
+from hogwild.registry import flag, invalid_parameter, is_count
 from hogwild.rules.rule import Rule
 
 # Bytes; to query the free memory takes longer than to allocate less than this.
@@ -106,11 +106,11 @@ class FactorisationProblem(RowProblem):
         for name, strength in (("l2_factors", l2_factors), ("spread", spread)):
             if not (is_strength(strength) or (strength is None and name == "l2_factors")):
                 raise invalid_parameter(name, "a number of at least 0", strength)
-        if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
+        if not is_count(rank):
             raise invalid_parameter("rank", "a positive integer", rank)
-        self.loss, self.intercept = loss_named(loss), intercept
-        self.rank, self.normalise, self.class_weight = rank, normalise, class_weight
-        self.spread, self.seed = float(spread), seed
+        self.loss, self.intercept = loss_named(loss), flag("intercept", intercept)
+        self.rank, self.normalise, self.class_weight = int(rank), flag("normalise", normalise), class_weight
+        self.spread, self.seed = float(spread), int(seed)
         self.sampling = row_sampling(sampling)
         self.source = as_dataset(source, ReadOptions(label=label))
         self._auto = l2 == "auto"

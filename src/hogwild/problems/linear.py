@@ -49,7 +49,7 @@ from hogwild.problems.problem import (
     is_strength,
 )
 from hogwild.problems.standardisation import Standardisation, standardisation_for
-from hogwild.registry import invalid_parameter
+from hogwild.registry import flag, invalid_parameter
 from hogwild.rules.rule import Rule
 
 MANY_ROWS, ALIKE = 2**14, 16  # rows from which on this number of consecutive updates has one step size
@@ -169,7 +169,8 @@ class Linear(RowProblem):
         if not is_strength(l1):
             raise invalid_parameter("l1", "a number of at least 0", l1)
         check_l2("l2", l2)
-        self.loss, self.l1, self.intercept = loss_named(loss), float(l1), intercept
+        self.loss, self.l1, self.intercept = loss_named(loss), float(l1), flag("intercept", intercept)
+        standardise, compact = flag("standardise", standardise), flag("compact", compact)
         self.class_weight, self.intercept_gradient = class_weight, intercept_gradient
         self.intercept_lr_multiplier = intercept_lr_multiplier
         self.sampling = row_sampling(sampling)
@@ -181,7 +182,7 @@ class Linear(RowProblem):
         penalised = self._auto or not l1
         self.l2 = float(l2) if isinstance(l2, Real) else (self._usual_l2 if penalised else 0.0)
         self.labels = labels or label_encoding_for(self.loss, self.source)
-        self.standardise = standardise and intercept and not intercept_gradient
+        self.standardise = standardise and self.intercept and not intercept_gradient
         # This number of features selects the loop, for a narrow sample as for the whole data.
         self._width = self.source.n_features
         self._has_duals = False  # whether it is trained by dual coordinate ascent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +33,7 @@ from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
 from hogwild.problems.random_factors import aligned_table, random_factors
-from hogwild.registry import invalid_parameter, lookup
+from hogwild.registry import invalid_parameter, is_count, lookup
 from hogwild.rules import named
 from hogwild.rules.rule import Rule
 from hogwild.rules.sgd import Momentum
@@ -133,7 +133,7 @@ class MatrixCompletion(RowProblem):
         seed: int = 0,
         sampling: str | RowSampling = "split",
     ) -> None:
-        if not _is_count(rank):
+        if not is_count(rank):
             raise invalid_parameter("rank", "a positive integer", rank)
         self.rank, self.seed = int(rank), int(seed)
         self.loss: str = lookup("loss", our_name(loss), LOSSES)
@@ -452,10 +452,6 @@ class MatrixCompletion(RowProblem):
 
 
 DEFAULT_L2 = {"squared": 0.07, "bpr": 0.01}
-
-
-def _is_count(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) > 0
 
 
 def _single(labels: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_number
 from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
@@ -62,9 +62,9 @@ class Steps(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not all(0 < fraction < 1 for fraction in self.at):
+        if not all(is_number(fraction) and 0 < fraction < 1 for fraction in self.at):
             raise invalid_parameter("at", "fractions between 0 and 1", self.at)
-        if not self.factor > 0:
+        if not is_number(self.factor) or not self.factor > 0:
             raise invalid_parameter("factor", "a positive number", self.factor)
 
     def __call__(self, moment: Moment) -> Rates:
@@ -99,7 +99,7 @@ class Cosine(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not 0 <= self.floor <= 1:
+        if not is_number(self.floor) or not 0 <= self.floor <= 1:
             raise invalid_parameter("floor", "between 0 and 1", self.floor)
 
     def __call__(self, moment: Moment) -> Rates:
@@ -160,7 +160,7 @@ class Cooldown(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not 0 <= self.start < 1:
+        if not is_number(self.start) or not 0 <= self.start < 1:
             raise invalid_parameter("start", "at least 0 and below 1", self.start)
         if self.floor != "auto" and not (isinstance(self.floor, int | float) and 0 <= self.floor <= 1):
             raise invalid_parameter("floor", "between 0 and 1, or 'auto'", self.floor)
@@ -215,9 +215,9 @@ class Backoff(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not 0 < self.beta < 1:
+        if not is_number(self.beta) or not 0 < self.beta < 1:
             raise invalid_parameter("beta", "between 0 and 1", self.beta)
-        if not self.epochs > 0:
+        if not is_number(self.epochs) or not self.epochs > 0:
             raise invalid_parameter("epochs", "a positive number", self.epochs)
 
     def __call__(self, moment: Moment) -> Rates:
@@ -265,7 +265,7 @@ class Adaptive(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not self.factor > 1:
+        if not is_number(self.factor) or not self.factor > 1:
             raise invalid_parameter("factor", "a number above 1", self.factor)
 
     def __call__(self, moment: Moment) -> Rates:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hogwild.jit import compiled
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_number
 from hogwild.schedules.schedule import Moment, Rates, Schedule, Step, check_step, positive_step
 
 
@@ -36,7 +36,7 @@ class InverseTime(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not self.decay >= 0:
+        if not is_number(self.decay) or not self.decay >= 0:
             raise invalid_parameter("decay", "a number of at least 0", self.decay)
 
     def __call__(self, moment: Moment) -> Rates:
@@ -78,7 +78,7 @@ class InverseScaling(Schedule):
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        if not self.power >= 0:
+        if not is_number(self.power) or not self.power >= 0:
             raise invalid_parameter("power", "a number of at least 0", self.power)
 
     def __call__(self, moment: Moment) -> Rates:
@@ -109,7 +109,7 @@ class Optimal(Schedule):
     def __post_init__(self) -> None:
         for name in ("alpha", "t0"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and (not is_number(value) or not value > 0):
                 raise invalid_parameter(name, "a positive number", value)
 
     def __call__(self, moment: Moment) -> Rates:

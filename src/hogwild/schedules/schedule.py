@@ -6,13 +6,13 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hogwild.errors import ParameterError
-from hogwild.registry import check_arguments, invalid_parameter
+from hogwild.registry import check_arguments, invalid_parameter, is_own
 
 Rates = NDArray[np.float64]
 Step = float | Literal["auto"]
@@ -84,6 +84,7 @@ class Schedule(ABC):
 
 
 S = TypeVar("S", bound=Schedule)
+Floats = TypeVar("Floats", bound=NDArray[np.floating[Any]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,7 @@ def check_own_schedule(schedule: S) -> S:
     """
     if step_of(schedule) == "auto":
         return schedule  # It has no step yet.
-    function: object = schedule.function if isinstance(schedule, FunctionSchedule) else schedule
-    name = getattr(function, "__name__", type(function).__name__)
+    name = _own_name(schedule)
     said = f"The schedule {name} must be a function {SIGNATURE}"
     if isinstance(schedule, FunctionSchedule):
         check_arguments("schedule", schedule.function, 1, SIGNATURE)
@@ -132,6 +132,45 @@ def check_own_schedule(schedule: S) -> S:
     if not (np.isfinite(steps) & (steps >= 0)).all():
         raise ParameterError(f"{said} that are not negative. For the epochs 0 and 0.5 it gives {found!r}.")
     return schedule
+
+
+def check_steps(schedule: Schedule, steps: Floats) -> Floats:
+    """Return the steps that a schedule has given for a stretch of a run.
+
+    Raises
+    ------
+    ParameterError
+        If a schedule of the user's, or a modification of one, gives a step that is negative or not finite.
+
+    Examples
+    --------
+    >>> check_steps(FunctionSchedule(min), np.array([0.1, -1.0]))
+    Traceback (most recent call last):
+    hogwild.errors.ParameterError: The schedule min must give steps that are finite and not negative. ... it gives -1.
+    """
+    name = _own_name(schedule)
+    if name is None or not steps.size:
+        return steps
+    low, high = float(steps.min()), float(steps.max())
+    if not (low >= 0 and high < np.inf):  # not a number, if there is one
+        raise ParameterError(
+            f"The schedule {name} must give steps that are finite and not negative. During the run it gives "
+            f"{high if low >= 0 else low:g}."
+        )
+    return steps
+
+
+def _own_name(schedule: Schedule) -> str | None:
+    """Return the name of a schedule of the user's, or of one that this one modifies; None if all are of this package.
+
+    >>> _own_name(FunctionSchedule(min))
+    'min'
+    """
+    if isinstance(schedule, FunctionSchedule):
+        return str(getattr(schedule.function, "__name__", type(schedule.function).__name__))
+    if is_own(schedule):
+        return type(schedule).__name__
+    return None if schedule.base is None else _own_name(schedule.base)
 
 
 def positive_step(schedule: Schedule) -> float:

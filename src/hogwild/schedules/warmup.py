@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_number, not_an_object
 from hogwild.schedules.decay import Constant
 from hogwild.schedules.schedule import Moment, Rates, Schedule, with_base
 
@@ -43,9 +43,10 @@ class Warmup(Schedule):
     numbers = ("epochs", "start")
 
     def __post_init__(self) -> None:
-        if not 0 < self.epochs < math.inf:
+        _check_base(self.base)
+        if not is_number(self.epochs) or not 0 < self.epochs < math.inf:
             raise invalid_parameter("epochs", "a positive number of epochs", self.epochs)
-        if not 0 <= self.start <= 1:
+        if not is_number(self.start) or not 0 <= self.start <= 1:
             raise invalid_parameter("start", "between 0 and 1", self.start)
 
     def __call__(self, moment: Moment) -> Rates:
@@ -65,6 +66,12 @@ class Warmup(Schedule):
 
 
 S = TypeVar("S", bound=Schedule)
+
+
+def _check_base(base: Schedule) -> None:
+    """Raise ``ParameterError`` for a base that is no schedule, such as a name or a class."""
+    if not isinstance(base, Schedule):
+        raise not_an_object("base", "a schedule such as Cosine(0.1)", base, Schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +121,12 @@ class LinearScaling(Schedule):
     scales_with_batch = True
 
     def __post_init__(self) -> None:
-        if not self.reference > 0:
+        _check_base(self.base)
+        if not is_number(self.reference) or not self.reference > 0:
             raise invalid_parameter("reference", "a positive number of samples", self.reference)
-        if self.total is not None and not self.total > 0:
+        if self.total is not None and (not is_number(self.total) or not self.total > 0):
             raise invalid_parameter("total", "a positive number of samples", self.total)
-        if not self.warmup >= 0:
+        if not is_number(self.warmup) or not self.warmup >= 0:
             raise invalid_parameter("warmup", "a number of epochs", self.warmup)
 
     def __call__(self, moment: Moment) -> Rates:

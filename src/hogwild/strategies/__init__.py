@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
+from numbers import Integral
+from typing import Any
+
 from hogwild.errors import ParameterError
 from hogwild.registry import is_own, kebab, lookup, not_an_object
 from hogwild.strategies.all_to_all import AllToAll
@@ -30,7 +34,7 @@ def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
     RoundRobin(workers=2)
     """
     if isinstance(strategy, Strategy):
-        return check_own_strategy(strategy) if is_own(strategy) else strategy
+        return check_own_strategy(strategy) if is_own(strategy) else _plain(strategy)
     if not isinstance(strategy, str):
         raise not_an_object("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy, Strategy)
     kind = lookup("strategy", strategy, STRATEGIES)
@@ -39,7 +43,18 @@ def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
             raise ParameterError(f"The strategy 'serial' has one worker. Got {workers}: use 'hogwild' for more.")
         return Serial()
     # Every strategy but Serial has this field; their base class declares it as a property.
-    return kind(workers=workers)  # type: ignore[call-arg]
+    return _plain(kind(workers=workers))  # type: ignore[call-arg]
+
+
+def _plain(strategy: Any) -> Strategy:
+    """Return a strategy with integers of Python in place of NumPy's, which overflow, and which JSON does not have."""
+    found = {}
+    for field in fields(strategy) if is_dataclass(strategy) else ():
+        value: Any = getattr(strategy, field.name)
+        if field.init and not isinstance(value, int) and isinstance(value, Integral):
+            found[field.name] = int(value)
+    plain: Strategy = replace(strategy, **found) if found else strategy
+    return plain
 
 
 __all__ = [

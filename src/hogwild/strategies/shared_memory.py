@@ -9,7 +9,7 @@ from hogwild.errors import ParameterError
 from hogwild.keywords import advised
 from hogwild.machine import MOST_WORKERS
 from hogwild.messaging.job import RunConfig
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_count
 from hogwild.strategies.roles import synchronous_server_roles
 from hogwild.strategies.strategy import Access, Roles, Strategy, check_workers
 
@@ -62,8 +62,9 @@ class Hogwild(Strategy):
 
     def __post_init__(self) -> None:
         check_workers(self.workers, MOST_WORKERS)
-        number = isinstance(self.buffer, int) and not isinstance(self.buffer, bool) and self.buffer >= 0
-        if not number and self.buffer != "auto":
+        if self.buffer != "auto" and not (
+            is_count(self.buffer) or (type(self.buffer) is not bool and self.buffer == 0)
+        ):
             raise invalid_parameter("buffer", "a number of rows, or 'auto'", self.buffer)
 
 

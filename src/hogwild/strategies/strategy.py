@@ -10,7 +10,7 @@ from hogwild.machine import MOST_SIMULATED_WORKERS, usable_cores
 from hogwild.messaging.compiled_job import PlainServer
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.node import Role
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_count
 
 if TYPE_CHECKING:
     from hogwild.strategies.synchronous import LargeMinibatch
@@ -191,7 +191,7 @@ class Strategy:
 
 def check_workers(workers: int | None, most: int = MOST_SIMULATED_WORKERS) -> None:
     """Raise :class:`ParameterError` unless ``workers`` is None or a positive integer up to ``most``."""
-    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+    if workers is not None and not is_count(workers):
         raise invalid_parameter("workers", "a positive integer, or None for one per core", workers)
     if workers is not None and workers > most:
         raise invalid_parameter("workers", f"at most {most:,}", workers)
@@ -199,21 +199,19 @@ def check_workers(workers: int | None, most: int = MOST_SIMULATED_WORKERS) -> No
 
 def check_count(name: str, value: int) -> None:
     """Raise :class:`ParameterError` unless ``value`` is a positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not is_count(value):
         raise invalid_parameter(name, "a positive integer", value)
 
 
 def check_interval(name: str, value: Interval) -> None:
     """Raise :class:`ParameterError` unless ``value`` is a positive integer or "auto"."""
-    if value == "auto":
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if value != "auto" and not is_count(value):
         raise invalid_parameter(name, "a positive integer, or 'auto'", value)
 
 
 def check_run_ahead(value: int | None) -> None:
     """Raise :class:`ParameterError` unless ``run_ahead`` is a number of at least 0, or None."""
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+    if value is not None and not (is_count(value) or (type(value) is not bool and value == 0)):
         raise invalid_parameter("run_ahead", "a whole number of at least 0, or None", value)
 
 

@@ -18,10 +18,11 @@ from typing import Any
 
 from hogwild import strategies
 from hogwild.data.sampling import Split
+from hogwild.destination import named_path
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import EMA
 from hogwild.problems.problem import RowProblem
-from hogwild.registry import invalid_parameter
+from hogwild.registry import flag, invalid_parameter, is_number
 from hogwild.run import WarmStart
 from hogwild.stopping import DIVERGENCE_FACTOR, RecordInterval
 from hogwild.training.job import Job
@@ -194,12 +195,18 @@ def _options(job: Job) -> Iterator[Refusal]:
     seed: Any = options.seed
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         yield invalid_parameter("seed", "a whole number of at least 0", seed)
+    for name in ("shuffle", "evaluate_every_epoch", "resume", "count_conflicts"):
+        flag(name, getattr(options, name))  # raises for anything else
+    if not is_number(options.divergence_factor) or not options.divergence_factor > 0:
+        yield invalid_parameter("divergence_factor", "a positive number", options.divergence_factor)
     if init is not None and not isinstance(init, WarmStart):
         yield invalid_parameter("init", "WarmStart(run.state)", init)
     if not isinstance(callbacks, Iterable) or not all(map(callable, callbacks)):
         yield invalid_parameter("callbacks", "a list of functions of an event", callbacks)
     if folder is not None and not isinstance(folder, (str, os.PathLike)):
         yield invalid_parameter("folder", "the path of a folder", folder)
+    elif folder is not None:
+        named_path(os.fspath(folder))  # raises for an address
     if options.count_conflicts and job.runtime.passes_messages:
         yield (
             "'count_conflicts' is for workers in one memory: leave it out. Workers that send each other messages "

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, cast
 
@@ -179,6 +180,9 @@ class Job:
         problem = problem.for_rule(rule)
         if isinstance(options.callbacks, Iterator):  # the check and the run both go through them
             options = replace(options, callbacks=tuple(options.callbacks))
+        seed: Any = options.seed  # a user may give anything
+        if not isinstance(seed, bool) and isinstance(seed, Integral):  # NumPy's would overflow
+            options = replace(options, seed=int(seed))
         return cls(problem, rule, schedule, found, where, budget_of(budget).usually(problem.defaults.epochs), options)
 
     @property

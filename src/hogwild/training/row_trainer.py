@@ -23,7 +23,7 @@ from hogwild.messaging import deltas
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
-from hogwild.schedules import Moment, Schedule
+from hogwild.schedules import Moment, Schedule, check_steps
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.minibatch_loop import MinibatchLoop
 from hogwild.training.row_order import RowOrder, local_shard, order_of
@@ -162,7 +162,7 @@ class RowSource:
         rows = self.problem.data.n_rows
         fraction = np.minimum(updates / (rows * self.epochs), LAST) if self.epochs else np.zeros(len(updates))
         fraction = np.maximum(fraction, min(spent, LAST))
-        steps = self.schedule(Moment(updates + 1, updates / rows, fraction))
+        steps = check_steps(self.schedule, self.schedule(Moment(updates + 1, updates / rows, fraction)))
         return np.asarray(steps if self.scale == 1.0 else self.scale * steps, np.float32)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
 from hogwild.lazy import cached_property
-from hogwild.schedules import Moment, Schedule
+from hogwild.schedules import Moment, Schedule, check_steps
 from hogwild.stopping import Budget
 
 MOST_AHEAD = 2**22  # largest number of step sizes that are computed in advance: 16 MiB of them
@@ -47,10 +47,19 @@ class StepSizes:
     alike: int = 1
 
     def rates(self, before: int, count: int) -> NDArray[Any]:
-        """Return the step sizes of ``count`` updates, after ``before`` updates."""
+        """Return the step sizes of ``count`` updates, after ``before`` updates.
+
+        Raises
+        ------
+        ParameterError
+            If a schedule of the user's gives a step size that is negative or not finite.
+        """
+        return check_steps(self.schedule, self._rates(before, count))
+
+    def _rates(self, before: int, count: int) -> NDArray[Any]:
         steps, spent = np.empty(count, self.precision), self.spent()
         if self.schedule.is_constant and count > 1:
-            steps[:] = self.rates(before, 1)
+            steps[:] = self._rates(before, 1)
             return steps
         if self.alike > 1 and count:
             early = before % self.alike
@@ -72,7 +81,7 @@ class StepSizes:
         array([1.  , 0.853..., 0.5 , 0.146...])
         """
         found = self.schedule(cast(Moment, StepTable(self, before, parts, self.spent(), count / parts)))
-        return np.broadcast_to(np.asarray(found, float) * self.scale, parts)
+        return check_steps(self.schedule, np.broadcast_to(np.asarray(found, float) * self.scale, parts))
 
     @property
     def known(self) -> bool:

@@ -121,10 +121,10 @@ def open_ratings(
         name = without_secrets(str(source)) if is_remote(source) else str(source)
         return Ratings.of(users, items, ratings, known=known, grow=grow, name=name)
     if hasattr(source, "tocoo"):
-        require_structure(source)
-        entries = source.tocoo()
+        matrix = require_structure(source)
+        entries = matrix.tocoo()
         if known is None:
-            return Ratings.of_matrix(source)
+            return Ratings.of_matrix(matrix)
         return Ratings.of(entries.row, entries.col, entries.data, known=known, grow=grow, name="matrix")
     if isinstance(source, (tuple, list)) and len(source) in (2, 3):
         return Ratings.of(*source, known=known, grow=grow)

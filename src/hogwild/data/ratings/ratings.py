@@ -61,7 +61,7 @@ class Ratings:
     @classmethod
     def of_matrix(cls, matrix: Any) -> Ratings:
         """Make ratings from the stored entries of a sparse matrix, with users as rows and items as columns."""
-        require_structure(matrix)
+        matrix = require_structure(matrix)
         entries = matrix.tocoo()
         known = Ids(np.arange(entries.shape[0])), Ids(np.arange(entries.shape[1]))
         return cls.of(entries.row, entries.col, entries.data, known=known, name="matrix")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hogwild.delays import NONE, DelayOption
 from hogwild.runtimes.processes.ddp.collectives import DDPConfig
-from hogwild.schedules import Moment, Schedule
+from hogwild.schedules import Moment, Schedule, check_steps
 
 if TYPE_CHECKING:
     from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
@@ -42,7 +42,7 @@ class StepSize:
             return 1.0
         fraction = self.spent(samples, seconds)
         moment = Moment(np.array([samples + 1.0]), np.array([samples / self.samples]), np.array([fraction]))
-        return float(self.schedule(moment)[0])
+        return float(check_steps(self.schedule, self.schedule(moment))[0])
 
     def spent(self, samples: int, seconds: float) -> float:
         """Return the share of the budget that is spent, in [0, 1]: the larger of epochs and seconds."""
