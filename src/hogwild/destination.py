@@ -127,16 +127,15 @@ def named_path(path: str | Path) -> Path:
     >>> named_path("s3://bucket/model")
     Traceback (most recent call last):
         ...
-    hogwild.errors.ParameterError: s3://bucket/model: this is an address, and outputs are written to this machine...
+    hogwild.errors.ParameterError: s3://...: this is an address, and outputs are written to this machine...
     """
     if path == "":
         raise ParameterError("The path to write to is empty. Name a file or a folder.")
-    if isinstance(path, str) and _ADDRESS.match(path):
-        from hogwild.data.remote import without_secrets
-
+    if isinstance(path, str) and (scheme := _ADDRESS.match(path)):
+        # The rest may have a password.
         raise ParameterError(
-            f"{without_secrets(path)}: this is an address, and outputs are written to this machine. Name a file or a "
-            "folder on this machine, and copy it afterwards."
+            f"{scheme[0]}...: this is an address, and outputs are written to this machine. Name a file or a folder on "
+            "this machine, and copy it afterwards."
         )
     return Path(path)
 
