@@ -86,7 +86,8 @@ def flag(parameter: str, value: Any) -> bool:
         ...
     hogwild.errors.ParameterError: The 'intercept' parameter must be True or False. Got 'no' instead.
     """
-    if isinstance(value, bool) or (getattr(value, "shape", None) == () and str(getattr(value, "dtype", "")) == "bool"):
+    kind = type(value)
+    if kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")):
         return bool(value)
     raise invalid_parameter(parameter, "True or False", value)
 

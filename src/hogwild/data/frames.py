@@ -62,7 +62,7 @@ def matrix_of(frame: Any) -> Array | None:
     """
     if not hasattr(frame, "__arrow_c_stream__"):
         return None
-    if hasattr(frame, "to_numpy") and len(getattr(frame, "shape", (0,))) == 1:  # of pandas, polars or Arrow
+    if hasattr(frame, "to_numpy") and not hasattr(frame, "columns"):  # of pandas, polars or Arrow
         raise DataError(
             "the rows are a single column, not a table with columns",
             remedy="Give a table, such as series.to_frame(), with one row per example.",
