@@ -146,7 +146,7 @@ def test_a_schedule_says_which_of_its_parameters_is_wrong(make, words):
         make()
 
 
-NO_FLAGS = ["no", [], object(), 1.5, float("nan"), None, 1, np.array([True])]
+NO_FLAGS = ["no", [], pytest.param(object(), id="object"), 1.5, float("nan"), None, 1, np.array([True])]
 
 
 @pytest.mark.parametrize("wrong", NO_FLAGS, ids=repr)
