@@ -19,7 +19,7 @@ OF_THE_PLATFORM = {
     "reconfigure", "register_at_fork", "__file__", "__spec__", "bytes",
 }  # fmt: skip
 OF_NUMPY_AND_NUMBA = {
-    "row_stack", "_cache_file", "_defn", "py_func", "inlined", "tolist", "dtype", "nbytes",
+    "row_stack", "_cache_file", "_defn", "py_func", "inlined", "guarded", "tolist", "dtype", "nbytes",
 }  # fmt: skip
 OF_ARRAYS_AND_FRAMES = {
     "__arrow_c_array__",

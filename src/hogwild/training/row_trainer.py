@@ -23,7 +23,8 @@ from hogwild.messaging import deltas
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.messaging.protocol import Train, Trained
 from hogwild.problems.problem import State
-from hogwild.schedules import Moment, Schedule, check_steps
+from hogwild.schedules import Moment, Schedule
+from hogwild.schedules.schedule import check_steps
 from hogwild.training.burst_loops import BurstLoop, NodeCores, SingleThreadLoop
 from hogwild.training.minibatch_loop import MinibatchLoop
 from hogwild.training.row_order import RowOrder, local_shard, order_of

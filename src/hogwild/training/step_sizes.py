@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hogwild.data.dataset import Chunk, Epoch, EpochPlan
 from hogwild.lazy import cached_property
-from hogwild.schedules import Moment, Schedule, check_steps
+from hogwild.schedules import Moment, Schedule
+from hogwild.schedules.schedule import check_steps
 from hogwild.stopping import Budget
 
 MOST_AHEAD = 2**22  # largest number of step sizes that are computed in advance: 16 MiB of them

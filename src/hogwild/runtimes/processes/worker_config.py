@@ -13,7 +13,8 @@ from torch import Tensor
 
 from hogwild.delays import NONE, DelayOption
 from hogwild.runtimes.processes.ddp.collectives import DDPConfig
-from hogwild.schedules import Moment, Schedule, check_steps
+from hogwild.schedules import Moment, Schedule
+from hogwild.schedules.schedule import check_steps
 
 if TYPE_CHECKING:
     from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
