@@ -142,3 +142,24 @@ def test_an_interruption_leaves_no_temporary_file(tmp_path: Path) -> None:
             assert list(tmp_path.iterdir()) == []
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_after_the_end_of_a_command_interrupts_nothing() -> None:
+    with terminations() as termination:
+        pass
+    termination(signal.SIGTERM, None)
+    assert termination.exit_code == 128 + signal.SIGTERM
+
+
+LAST = """
+import os, signal
+from hogwild.signals import terminations
+with terminations(last=True):
+    pass
+os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_ctrl_c_at_the_end_of_a_process_prints_nothing() -> None:
+    ended = subprocess.run([sys.executable, "-c", LAST], capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")

@@ -105,10 +105,14 @@ class Termination:
     """Handler of a command, which raises KeyboardInterrupt as Ctrl-C does; the signal after it ends the process."""
 
     number: int | None = None
+    over: bool = False  # Whether the command has ended; signals are only recorded then.
     _first: _Interruption = field(default_factory=_Interruption, repr=False)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
+        if self.over:
+            self.number = number
+            return
         if self.number is not None and not self._first.is_sent_again():
             if number == _REPEATED:
                 return
@@ -124,8 +128,10 @@ class Termination:
 
 
 @contextmanager
-def terminations() -> Iterator[Termination]:
+def terminations(last: bool = False) -> Iterator[Termination]:
     """Make Ctrl-C, SIGTERM, SIGHUP and SIGXCPU raise KeyboardInterrupt within the block, where it may be raised.
+
+    Where the block is the ``last`` thing that a process does, Ctrl-C ends it without a traceback after the block.
 
     A signal that is ignored, such as SIGHUP under ``nohup``, or that the program handles itself, stays as it is.
 
@@ -146,9 +152,10 @@ def terminations() -> Iterator[Termination]:
     try:
         yield termination
     finally:
+        termination.over = True
         for number, handler in replaced.items():
             repeats = number == _REPEATED == termination.number
-            signal.signal(number, signal.SIG_IGN if repeats else handler)
+            signal.signal(number, signal.SIG_IGN if repeats else signal.SIG_DFL if last else handler)
 
 
 @contextmanager

@@ -126,10 +126,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         open_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    # Handlers come last: from their first moment on, a signal must find the code below that catches it.
-    with console.plain_warnings(), terminations() as termination:
-        code = _run(words)
-    return termination.exit_code if code == console.INTERRUPTED else code
+    code, termination = console.INTERRUPTED, None
+    try:
+        # Handlers come last: from their first moment on, a signal must find the code below that catches it.
+        with console.plain_warnings(), terminations(last=arguments is None) as termination:
+            code = _run(words)
+    except KeyboardInterrupt:  # It came between the end of the command and that of its handlers.
+        pass
+    return termination.exit_code if termination is not None and code == console.INTERRUPTED else code
 
 
 def _run(words: list[str]) -> int:

@@ -335,7 +335,9 @@ def train(
     real_seconds = time.perf_counter() - started - run.compile_seconds
     for note in opened.notes:
         screen.note(note)
-    if out is not None:
+    if out is not None and run.stop_reason == "interrupted" and run.result.get("updates") == 0:
+        screen.warn(f"the signal came before anything was learnt: {out} is not written")
+    elif out is not None:
         kind.model(run, opened).save(out)
     if runtime_options.record is not None and run.trace is not None:  # None: Ctrl-C in the search for a penalty
         run.trace.save(runtime_options.record)
