@@ -87,7 +87,7 @@ hostile: $(TEST)
 # On a GPU, without the simulator: agreement with one thread, and faults.
 gpu: $(TEST)
 	$(BIN)/pytest -q -n 8 $(LONG) tests/cuda/test_gpu_agreement.py
-	$(BIN)/pytest -q $(LONG) tests/cuda/test_gpu_faults.py
+	$(BIN)/pytest -q $(LONG) tests/cuda/test_gpu_faults.py tests/cuda/test_gpu_kernels_on_disk.py
 
 # On clusters of several nodes: every strategy on every problem, tokens and certificates, Ctrl-C, late workers.
 cluster: $(TEST)

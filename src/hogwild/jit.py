@@ -69,7 +69,7 @@ def compiled(function: Function) -> Any:
     42
     """
     dispatcher = numba.njit(**OPTIONS)(function)
-    return kept_on_disk(dispatcher, function, _digest) if _in_a_file(function) else dispatcher
+    return kept_on_disk(dispatcher, function, digest_of) if _in_a_file(function) else dispatcher
 
 
 def is_cached(function: Any) -> bool:
@@ -250,7 +250,7 @@ def entry(
     array([42,  0])
     """
     copy = _named(template, "fused", tuple(sorted(parts.items())))
-    return _c_function(copy, (arguments, types.void), Compiler, _digest if cache and _in_a_file(template) else None)
+    return _c_function(copy, (arguments, types.void), Compiler, digest_of if cache and _in_a_file(template) else None)
 
 
 class Entries:
@@ -263,7 +263,7 @@ class Entries:
         self._copy, self._result, self._compiler = _named(function, "fused", ()), result, compiler
         # Machine code on disk is current only if the C function would be the same, too.
         keep = cache and _in_a_file(function)
-        self._digest = functools.partial(_digest, compiler.add_c_function) if keep else None
+        self._digest = functools.partial(digest_of, compiler.add_c_function) if keep else None
         self._cache = cache_of(self._copy, self._digest) if self._digest else NullCache()
         self._found: dict[tuple[types.Type, ...], CFunc] = {}
 
@@ -297,13 +297,13 @@ def _c_function(
 def _specialised(template: Function, cache: bool, arithmetic: str, parts: tuple[tuple[str, Function], ...]) -> Any:
     copy = _named(template, arithmetic, parts)
     dispatcher = numba.njit(**ARITHMETIC[arithmetic])(copy)
-    return kept_on_disk(dispatcher, copy, _digest) if cache else dispatcher
+    return kept_on_disk(dispatcher, copy, digest_of) if cache else dispatcher
 
 
 def _named(template: Function, arithmetic: str, parts: tuple[tuple[str, Function], ...]) -> Function:
     """Return a copy of a function with its parts, under its name in Numba's cache on disk."""
     copy = _with_calls_compiled(bind(template, **dict(parts)), arithmetic)
-    copy.__qualname__ = f"{template.__name__}_{arithmetic}_{_digest(copy)}"
+    copy.__qualname__ = f"{template.__name__}_{arithmetic}_{digest_of(copy)}"
     return copy
 
 
@@ -313,7 +313,7 @@ def _compiled_part(function: Function, arithmetic: str) -> Any:
     copy = _with_calls_compiled(function, arithmetic)
     # Machine code from the disk includes its parts, by name. Of two parts with the same name, the linker would use the
     # first for both.
-    copy.__qualname__ = f"{function.__name__}_{arithmetic}_{_digest(copy)}"
+    copy.__qualname__ = f"{function.__name__}_{arithmetic}_{digest_of(copy)}"
     inline = getattr(function, "inlined", False)
     return numba.njit(**ARITHMETIC[arithmetic], **UNCALLED, forceinline=inline)(copy)
 
@@ -337,7 +337,11 @@ def _with_calls_compiled(function: Function, arithmetic: str) -> Function:
     return found
 
 
-def _digest(*functions: Function) -> str:
+# What a digest tells apart by its text: numbers, texts and types.
+_CONSTANTS = (int, float, str, bytes, tuple, list, dict, frozenset, type, np.generic, np.dtype, types.Type)
+
+
+def digest_of(*functions: Function) -> str:
     """Return a digest of the compiled code, so that a changed loss never uses the machine code of the old one."""
     sha = hashlib.sha256()
     for function in functions:
@@ -359,7 +363,7 @@ def _feed(sha: HASH, function: object, seen: set[int]) -> None:
         function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True
     )
     for name, value in [*sorted(read.items()), *closed, ("=", function.__defaults__), ("*", function.__kwdefaults__)]:
-        if isinstance(value, (int, float, str, bytes, tuple, list, dict, frozenset, np.generic)):
+        if isinstance(value, _CONSTANTS):
             sha.update(f"{name}={value!r}".encode())
         elif isinstance(value, np.ndarray):
             sha.update(f"{name}={value.dtype}{value.shape}".encode() + value.tobytes())

@@ -9,6 +9,7 @@ they call. Under Numba's simulator (``NUMBA_ENABLE_CUDASIM=1``) they run as plai
 from __future__ import annotations
 
 import functools
+import warnings
 from types import FunctionType
 from typing import Any
 
@@ -22,7 +23,9 @@ from numba import config
 from numba import cuda as cuda
 
 from hogwild.jit import Function, bind
+from hogwild.kernels.cuda_kernel_cache import kept_on_disk
 
+LAUNCHES = 1024  # Configurations of a kernel that are remembered: making one takes as long as a short launch.
 FAST = True  # GPUs divide and take roots approximately, within two units in the last place.
 
 
@@ -38,7 +41,23 @@ def kernel(template: Function, **parts: Any) -> Any:
 
 @functools.cache
 def _kernel(template: Function, parts: tuple[tuple[str, Any], ...]) -> Any:
-    return cuda.jit(_with_device_calls(bind(template, **dict(parts))), fastmath=FAST)
+    return compiled(_with_device_calls(bind(template, **dict(parts))), fastmath=FAST)
+
+
+def compiled(function: Function, **options: Any) -> Any:
+    """Return a GPU kernel that is compiled on its first launch, and kept on disk."""
+    found = cuda.jit(function, **options)
+    if simulated():
+        return found
+    found.configure = functools.lru_cache(LAUNCHES)(functools.partial(_configured, found.configure))
+    return kept_on_disk(found, **options)
+
+
+def _configured(configure: Function, *size: Any) -> Any:
+    """Return a kernel for a number of threads. Numba warns of few, which are usual at the end of an epoch."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*under-utilization")
+        return configure(*size)
 
 
 @functools.cache

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from hogwild.jit import bind
-from hogwild.kernels.cuda_jit import cuda, simulated
+from hogwild.kernels.cuda_jit import compiled, cuda, simulated
 from hogwild.kernels.embedding import EPSILON
 
 THREADS = 256  # Number of threads of a block.
@@ -90,19 +89,16 @@ def stored(values: Any, at: Any) -> Any:
 @functools.cache
 def kernel(template: Any, binary: bool) -> Any:
     """Return one of the kernels of this module; its first launch compiles it."""
-    return cuda.jit(bind(template, weight_of=cuda.jit(device=True)(one if binary else stored)))
+    return compiled(bind(template, weight_of=cuda.jit(device=True)(one if binary else stored)))
 
 
 @functools.lru_cache(1024)
 def launcher(template: Any, binary: bool, samples: int, threads: tuple[int, ...], handle: int) -> Any:
     """Return a kernel configured for a number of samples and for the PyTorch stream with this handle.
 
-    Configurations are cached, since making one takes as long as running the kernel. The function suppresses Numba's
-    warning that a small batch leaves most of the GPU idle, because this is expected.
+    Configurations are cached, since making one takes as long as running the kernel.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="(?s).*under-utilization")
-        return kernel(template, binary)[samples, threads, stream(handle)]
+    return kernel(template, binary)[samples, threads, stream(handle)]
 
 
 def block(width: int) -> tuple[int, int]:
