@@ -247,3 +247,25 @@ def test_outputs_are_not_written_to_addresses(tmp_path, monkeypatch, address):
 def test_what_names_no_model_is_refused(name):
     with pytest.raises(ModelError):
         hogwild.load(name)
+
+
+async def waits(event):
+    """A callback that is called, and never runs."""
+
+
+def yields(event):
+    yield event
+
+
+@pytest.mark.parametrize(
+    ("callback", "words"),
+    [
+        (lambda: None, r"'callbacks' parameter must be a function \(event\) -> None. Got <lambda>\(\)"),
+        (lambda event, run: None, r"must be a function \(event\) -> None"),
+        (waits, "callback waits would not run when it is called: write it with 'def'"),
+        (yields, "callback yields would not run when it is called"),
+    ],
+)
+def test_a_callback_takes_an_event_and_runs(callback, words):
+    with pytest.raises(ParameterError, match=words):
+        minimise(Linear((X, Y)), budget=1, callbacks=[callback])

@@ -122,3 +122,30 @@ def test_a_trial_reads_one_batch() -> None:
     )
     problem.try_to_measure(problem.feed())
     assert read == [8]
+
+
+class Detached(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).detach()
+
+
+@pytest.mark.parametrize(
+    ("net", "said"),
+    [
+        (nn.Identity(), "Identity has nothing to train"),
+        (nn.Linear(3, 2).requires_grad_(False), r"Linear has nothing to train: .* net.requires_grad_\(True\)"),
+        (nn.LazyLinear(2), "LazyLinear has lazy modules, whose parameters have no shape yet"),
+        (nn.Linear(3, 2, device="meta"), "parameters on the device 'meta', which have no values"),
+        (Detached(3, 2), "depends on no parameter that trains, so that it has no gradient"),
+    ],
+)
+def test_networks_that_cannot_train(net: nn.Module, said: str) -> None:
+    problem = Module(net, ENTROPY, classes(), batch=8)
+    settings: Any = {"strategy": ParameterServer(2), "runtime": Simulator()}
+    with pytest.raises(ParameterError, match=said):
+        minimise(problem, partial(optim.SGD, lr=0.1), budget=1, **settings)
+
+
+def test_a_network_that_is_frozen_can_be_measured() -> None:
+    problem = Module(nn.Linear(3, 2).requires_grad_(False), ENTROPY, classes(), batch=8)
+    assert problem.measure(problem.feed())["loss"] > 0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
 
 from hogwild.errors import HogwildError, ParameterError
 
@@ -19,6 +19,16 @@ def checked_loss(loss: object) -> Tensor:
     raise ParameterError(
         "The loss function must return the mean loss of a batch, a tensor of one number, such as losses of PyTorch do "
         f"with reduction='mean'. Got {_described(loss)}."
+    )
+
+
+def with_gradient(loss: Tensor) -> Tensor:
+    """Return the loss of a batch; raise ParameterError if gradients are wanted and it has none."""
+    if loss.requires_grad or not is_grad_enabled():
+        return loss
+    raise ParameterError(
+        "The loss of a batch depends on no parameter that trains, so that it has no gradient: the network or the loss "
+        "function detaches its outputs, computes under torch.no_grad(), or returns whole numbers."
     )
 
 

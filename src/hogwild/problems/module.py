@@ -22,7 +22,7 @@ from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler, we
 from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
 from hogwild.nn.lr_scheduler import schedule_of
 from hogwild.nn.record_loader import RecordLoader
-from hogwild.problems.batch_errors import checked_loss, figure, noting
+from hogwild.problems.batch_errors import checked_loss, figure, noting, with_gradient
 from hogwild.problems.problem import Defaults, Problem
 from hogwild.registry import check_arguments, invalid_parameter, not_an_object
 from hogwild.schedules import Schedule
@@ -274,12 +274,12 @@ class Module(Problem):
         Raises
         ------
         ParameterError
-            If the loss function does not return one number.
+            If the loss function does not return one number, or if that number depends on no parameter.
         """
         outputs, target = self.outputs(batch)
         with noting(f"the loss function {_name(self.loss_fn)}", outputs=outputs, target=target):
             loss = self.loss_fn(outputs, target)
-        return checked_loss(loss), _length(target)
+        return with_gradient(checked_loss(loss)), _length(target)
 
     def outputs(self, batch: object) -> tuple[Any, Any]:
         """Return the network's outputs for a batch, and the target."""
