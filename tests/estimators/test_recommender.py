@@ -129,7 +129,7 @@ def test_a_missing_name_is_no_name(missing):
     users = np.array(["ann", missing, "bob"], object)
     with pytest.raises(DataError, match=r"row 1: the name of a user or an item is missing .*Give every user and every"):
         HogwildRecommender(rank=1).fit((users, [1, 2, 3], [1.0, 2, 3]))
-    with pytest.raises(DataError, match="row 1: .* missing"):
+    with pytest.raises(DataError, match=r"row 1: .* missing"):
         HogwildRecommender(rank=1).fit(([1, 2, 3], users, [1.0, 2, 3]))
 
 
@@ -142,7 +142,7 @@ def test_masked_names_and_ratings_are_refused():
 
 @pytest.mark.parametrize("odd", ["much", 1j, None])
 def test_ratings_that_are_no_numbers_are_refused(odd):
-    with pytest.raises(DataError, match="columns: ratings are (finite )?numbers, and here is one that is not"):
+    with pytest.raises(DataError, match=r"columns: ratings are (finite )?numbers, and here is one that is not"):
         HogwildRecommender(rank=1).fit(([1, 2], [1, 2], [odd, odd]))
 
 

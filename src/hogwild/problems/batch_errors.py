@@ -14,7 +14,7 @@ from hogwild.errors import HogwildError, ParameterError
 
 def checked_loss(loss: object) -> Tensor:
     """Return the loss of a batch; raise ParameterError unless it is a tensor of one number."""
-    if isinstance(loss, Tensor) and loss.dim() == 0:
+    if isinstance(loss, Tensor) and loss.dim() == 0 and not loss.is_complex():
         return loss
     raise ParameterError(
         "The loss function must return the mean loss of a batch, a tensor of one number, such as losses of PyTorch do "
@@ -82,5 +82,5 @@ def _shapes(value: object) -> str:
 
 def _described(value: object) -> str:
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)}" + (", of complex numbers" if value.is_complex() else "")
     return f"the {type(value).__name__} {value!r}"

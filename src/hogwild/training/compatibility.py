@@ -145,7 +145,7 @@ def _average(job: Job) -> Iterator[Refusal]:
             yield "An exponential moving average is for a Module: give 'average' a number between 0 and 1."
         elif job.runtime.passes_messages:
             yield "An exponential moving average is for runtime=Processes(): give 'average' a number between 0 and 1."
-    elif not isinstance(average, int | float) or not 0 <= average <= 1:
+    elif not isinstance(average, int | float) or isinstance(average, bool) or not 0 <= average <= 1:
         yield invalid_parameter("average", "between 0 and 1", average)
     if average and job.problem.terms == "batches" and job.strategy.replicas and not job.runtime.passes_messages:
         yield "Averaging has a mean of its own: leave out 'average', or use another strategy."

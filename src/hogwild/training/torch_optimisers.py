@@ -11,7 +11,7 @@ from hogwild.errors import ParameterError
 from hogwild.nn.large_minibatch import NORMS, SGDW
 from hogwild.nn.lr_scheduler import TorchSchedule
 from hogwild.problems.module import Module
-from hogwild.registry import invalid_parameter, lookup
+from hogwild.registry import check_arguments, invalid_parameter, lookup
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
 from hogwild.runtimes.processes.worker_config import StepSize
 from hogwild.schedules import Constant, LinearScaling, Schedule, scales, step_of, with_step, with_total
@@ -36,7 +36,14 @@ def optimiser_of(rule: object, problem: Module) -> torch.optim.Optimizer:
         raise invalid_parameter(
             "rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule
         )
+    if callable(rule):
+        check_arguments("rule", rule, 1, "(parameters) -> optimizer")
     optimiser = make_optimiser(rule, trainable_parameters(problem.net))
+    if isinstance(optimiser, torch.optim.LBFGS):
+        raise ParameterError(
+            "LBFGS computes the loss of a batch several times in each step, and workers compute it once: choose "
+            "another optimiser, such as torch.optim.Adam."
+        )
     ours = {id(parameter) for parameter in problem.net.parameters()}
     if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
         raise ParameterError(
