@@ -247,3 +247,37 @@ def test_outputs_are_not_written_to_addresses(tmp_path, monkeypatch, address):
 def test_what_names_no_model_is_refused(name):
     with pytest.raises(ModelError):
         hogwild.load(name)
+
+
+async def waits(event):
+    """A callback that is called, and never runs."""
+
+
+def yields(event):
+    yield event
+
+
+@pytest.mark.parametrize(
+    ("callback", "words"),
+    [
+        (lambda: None, r"'callbacks' parameter must be a function \(event\) -> None. Got <lambda>\(\)"),
+        (lambda event, run: None, r"must be a function \(event\) -> None"),
+        (waits, "callback waits would not run when it is called: write it with 'def'"),
+        (yields, "callback yields would not run when it is called"),
+    ],
+)
+def test_a_callback_takes_an_event_and_runs(callback, words):
+    with pytest.raises(ParameterError, match=words):
+        minimise(Linear((X, Y)), budget=1, callbacks=[callback])
+
+
+def test_a_share_to_average_may_be_a_number_of_numpy():
+    run = minimise(Linear((X, Y)), average=np.float32(0.5), budget=2)
+    assert run.config["average"] == 0.5
+    with pytest.raises(ParameterError, match="'average' parameter must be between 0 and 1"):
+        minimise(Linear((X, Y)), average=True, budget=2)
+
+
+def test_epochs_to_stall_are_a_number():
+    with pytest.raises(ParameterError, match="'stall_epochs' parameter must be a positive integer"):
+        Budget(5, tolerance=1e-3, stall_epochs=None)

@@ -95,7 +95,7 @@ class Budget:
             ("window", "a positive integer", Integral),
         ):
             value = getattr(self, name)
-            if value is not None and not (_is_number(value, numbers) and value > 0):
+            if (value is not None or name == "stall_epochs") and not (_is_number(value, numbers) and value > 0):
                 raise invalid_parameter(name, kind, value)
             if value is not None and not isinstance(value, (int, float)):  # NumPy's small integers overflow later
                 object.__setattr__(self, name, int(value) if numbers is Integral else float(value))

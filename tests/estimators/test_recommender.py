@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 from sklearn.base import clone
@@ -10,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from hogwild import HogwildRecommender
 from hogwild.data.generate.ratings import GeneratedRatings
-from hogwild.errors import ParameterError
+from hogwild.errors import DataError, ParameterError
 
 MADE = GeneratedRatings(users=300, items=200, n_rows=12_000, rank=3, noise=0.4, seed=3)
 FITTED = HogwildRecommender(rank=4, random_state=0, n_jobs=1).fit(MADE.columns)
@@ -121,3 +122,45 @@ def test_what_cannot_be_is_refused():
         HogwildRecommender(strategy="gossip").fit(MADE.columns)
     with pytest.raises(ParameterError, match="two columns"):
         FITTED.predict([1, 2, 3])
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), pandas.NA], ids=repr)
+def test_a_missing_name_is_no_name(missing):
+    users = np.array(["ann", missing, "bob"], object)
+    with pytest.raises(DataError, match=r"row 1: the name of a user or an item is missing .*Give every user and every"):
+        HogwildRecommender(rank=1).fit((users, [1, 2, 3], [1.0, 2, 3]))
+    with pytest.raises(DataError, match=r"row 1: .* missing"):
+        HogwildRecommender(rank=1).fit(([1, 2, 3], users, [1.0, 2, 3]))
+
+
+def test_masked_names_and_ratings_are_refused():
+    masked = np.ma.masked_equal([1, 2, 3], 2)
+    for columns in ((masked, [1, 2, 3], [1.0, 2, 3]), ([1, 2, 3], [1, 2, 3], masked)):
+        with pytest.raises(DataError, match="masked"):
+            HogwildRecommender(rank=1).fit(columns)
+
+
+@pytest.mark.parametrize("odd", ["much", 1j, None])
+def test_ratings_that_are_no_numbers_are_refused(odd):
+    with pytest.raises(DataError, match=r"columns: ratings are (finite )?numbers, and here is one that is not"):
+        HogwildRecommender(rank=1).fit(([1, 2], [1, 2], [odd, odd]))
+
+
+def test_a_matrix_with_more_columns_than_there_are_numbers_is_refused():
+    wide = scipy.sparse.coo_array(([1.0], ([0], [2**40])), shape=(1, 2**41))
+    with pytest.raises(DataError, match=r"1 x 2,199,023,255,552 .* Give columns \(users, items, ratings\)"):
+        HogwildRecommender(rank=1).fit(wide)
+
+
+def test_pairs_of_different_lengths_are_refused():
+    model = HogwildRecommender(rank=1, random_state=0).fit(([1, 2], [1, 2], [1.0, 2]))
+    for users, items in (([1, 2], [1, 2, 3]), ([1], [1, 2]), ([], [1])):
+        with pytest.raises(DataError, match=f"there are {len(users)} users and {len(items)} items"):
+            model.predict((users, items))
+
+
+@pytest.mark.parametrize("name", ["biases", "nonnegative", "loss", "strategy"])
+@pytest.mark.parametrize("wrong", [None, 1, print])
+def test_options_of_other_types_are_refused(name, wrong):
+    with pytest.raises(ParameterError, match=f"'{name}' parameter must be"):
+        HogwildRecommender(rank=1, **{name: wrong}).fit(([1, 2], [1, 2], [1.0, 2]))

@@ -7,10 +7,11 @@ import traceback
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn, optim
-from torch.utils.data import TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 from hogwild import Module, ParameterServer, Serial, Simulator, minimise
 from hogwild.errors import ParameterError
@@ -122,3 +123,78 @@ def test_a_trial_reads_one_batch() -> None:
     )
     problem.try_to_measure(problem.feed())
     assert read == [8]
+
+
+class Detached(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).detach()
+
+
+@pytest.mark.parametrize(
+    ("net", "said"),
+    [
+        (nn.Identity(), "Identity has nothing to train"),
+        (nn.Linear(3, 2).requires_grad_(False), r"Linear has nothing to train: .* net.requires_grad_\(True\)"),
+        (nn.LazyLinear(2), "LazyLinear has lazy modules, whose parameters have no shape yet"),
+        (nn.Linear(3, 2, device="meta"), "parameters on the device 'meta', which have no values"),
+        (Detached(3, 2), "depends on no parameter that trains, so that it has no gradient"),
+    ],
+)
+def test_networks_that_cannot_train(net: nn.Module, said: str) -> None:
+    problem = Module(net, ENTROPY, classes(), batch=8)
+    settings: Any = {"strategy": ParameterServer(2), "runtime": Simulator()}
+    with pytest.raises(ParameterError, match=said):
+        minimise(problem, partial(optim.SGD, lr=0.1), budget=1, **settings)
+
+
+def test_a_network_that_is_frozen_can_be_measured() -> None:
+    problem = Module(nn.Linear(3, 2).requires_grad_(False), ENTROPY, classes(), batch=8)
+    assert problem.measure(problem.feed())["loss"] > 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (optim.LBFGS, "LBFGS computes the loss of a batch several times .*: choose another optimiser"),
+        (lambda: optim.SGD([], lr=0.1), r"'rule' parameter must be a function \(parameters\) -> optimizer"),
+    ],
+)
+def test_optimisers_that_cannot_be_used(rule: Any, said: str) -> None:
+    problem = Module(nn.Linear(3, 2), ENTROPY, classes(), batch=8)
+    with pytest.raises(ParameterError, match=said):
+        minimise(problem, rule, strategy=ParameterServer(2), runtime=Simulator(), budget=1)
+
+
+def test_a_loss_of_complex_numbers() -> None:
+    problem = Module(nn.Linear(3, 2), lambda outputs, target: (outputs * 1j).sum(), classes(), batch=8)
+    with pytest.raises(ParameterError, match=r"Got a tensor of shape \(\), of complex numbers"):
+        problem.measure(problem.feed())
+
+
+def test_a_loader_has_its_limit_of_time() -> None:
+    loader = DataLoader(classes(), batch_size=8, num_workers=1, timeout=7)
+    assert Module(nn.Linear(3, 2), ENTROPY, loader).feed().options["timeout"] == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sampling": None}, "'sampling' parameter must be a name, or a sampling method"),
+        ({"sampling": 1}, "'sampling' parameter must be a name, or a sampling method"),
+        ({"unpack": 1}, "'unpack' parameter must be a function that turns a batch into inputs and target"),
+        ({"unpack": lambda: None}, r"'unpack' parameter must be a function \(batch\) -> \(inputs, target\)"),
+        ({"unpack": lambda batch: None}, "'unpack' must return inputs and target, .* Got a NoneType"),
+        ({"unpack": lambda batch: [*batch, 1]}, "'unpack' must return inputs and target, .* Got a list of 3"),
+    ],
+)
+def test_options_that_do_not_fit(options: Any, said: str) -> None:
+    def measured() -> None:
+        problem = Module(nn.Linear(3, 2), ENTROPY, classes(), **options)
+        problem.measure(problem.feed())
+
+    with pytest.raises(ParameterError, match=said):
+        measured()
+
+
+def test_the_size_of_a_batch_may_be_a_number_of_numpy() -> None:
+    assert type(Module(nn.Linear(3, 2), ENTROPY, classes(), batch=np.int8(4)).batch) is int  # type: ignore[arg-type]

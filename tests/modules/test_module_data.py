@@ -152,6 +152,7 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
     "samplers": (
         ParameterError, lambda: train(loader(sampler=WeightedRandomSampler([1.0] * 64, 64)), sampling="whole")),
     "batches": (ParameterError, lambda: train(loader(batch_sampler=Batches(RandomSampler(range(64)), 8, False)))),
+    "no batches": (ParameterError, lambda: train(loader(batch_size=None))),
     "part of a batch": (DataError, lambda: train(loader(batch_size=65, drop_last=True), batch=None)),
     "strategy": (ParameterError, lambda: train(nets.numbers(), strategy=3)),
 }  # fmt: skip

@@ -41,8 +41,8 @@ def test_the_latest_and_the_one_before(tmp_path: Path) -> None:
     assert loaded(folder) == 2
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_wrong_seconds(seconds: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), True, "60", [60]])
+def test_wrong_seconds(seconds: Any, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="'seconds' parameter must be a positive number"):
         Checkpoints(tmp_path, seconds)
 

@@ -112,6 +112,8 @@ def as_names(names: Names) -> Array:
     >>> as_names([3, 1]).dtype.kind, as_names(["7", 1]).tolist(), as_names([1, 2**63]).tolist()
     ('i', ['7', '1'], ['1', '9223372036854775808'])
     """
+    if isinstance(names, np.ma.MaskedArray) and np.ma.is_masked(names):
+        raise DataError("some names of users or items are masked", remedy=_NAME)
     array = np.asarray(names)
     if array.ndim != 1:
         raise DataError(f"names of users and items come one after the other, and here is an array {array.ndim} deep")
@@ -123,6 +125,8 @@ def as_names(names: Names) -> Array:
         if (array == np.floor(array)).all():
             fit = (abs(array) < _LIMIT).all()
             array = array.astype(np.int64) if fit else np.array([int(name) for name in array], object)
+    if array.dtype.kind == "O":
+        _require_names(array.tolist())
     whole = array.dtype.kind == "O" and all(isinstance(name, (int, np.integer)) for name in array)
     if (whole or array.dtype.kind in "iu") and _fit(array):
         return array.astype(np.int64, copy=False)
@@ -131,6 +135,13 @@ def as_names(names: Names) -> Array:
 
 _LIMIT = 2**63  # Names that are whole numbers are smaller. Larger numbers are strings.
 _NAME = "Give every user and every item a name, or leave out the rating."
+
+
+def _require_names(names: list[object]) -> None:
+    """Raise ``DataError`` for a name that is missing: None, NaN, or pandas.NA."""
+    for row, name in enumerate(names):
+        if name is None or type(name).__name__ == "NAType" or (isinstance(name, (float, np.floating)) and name != name):
+            raise DataError(f"the name of a user or an item is missing ({name})", row=row, remedy=_NAME)
 
 
 def _fit(numbers: Array) -> bool:
@@ -148,6 +159,6 @@ def _converted(names: Array, kind: str, strict: bool = False) -> list[str] | lis
     numbers = [int(name) if name.removeprefix("-").isdecimal() else None for name in names.tolist()]
     numbers = [None if number is None or not -_LIMIT <= number < _LIMIT else number for number in numbers]
     if strict and None in numbers:
-        odd = names[numbers.index(None)]
+        odd = str(names[numbers.index(None)])
         raise DataError(f"names are whole numbers so far, and here is {odd!r}", remedy="Fit anew, with all names.")
     return [np.iinfo(np.int64).min if number is None else number for number in numbers]

@@ -407,6 +407,7 @@ def batch_sampling(sampling: str | Sampling) -> Sampling:
     hogwild.errors.ParameterError: Weighted() is for problems of rows...
     """
     found = named(sampling)
+    _check_sampling(found)
     if isinstance(found, RowSampling) and not isinstance(found, Sampling):
         raise ParameterError(
             f"{found!r} is for problems of rows, whose gradients it weighs so that the objective stays the same; "
@@ -414,6 +415,11 @@ def batch_sampling(sampling: str | Sampling) -> Sampling:
             "PyTorch's WeightedRandomSampler does, and counts them as often as it draws them."
         )
     return found
+
+
+def _check_sampling(found: object) -> None:
+    if not isinstance(found, (Sampling, RowSampling)):
+        raise invalid_parameter("sampling", "a name, or a sampling method such as Replacement()", found)
 
 
 def row_sampling(sampling: str | RowSampling) -> RowSampling:
@@ -426,8 +432,7 @@ def row_sampling(sampling: str | RowSampling) -> RowSampling:
     hogwild.errors.ParameterError: Whole() is for a Module, ... Rows are drawn by 'split', 'replacement' or Weighted().
     """
     found: object = named(sampling)
-    if not isinstance(found, (Sampling, RowSampling)):
-        raise invalid_parameter("sampling", "a name, or a sampling method such as Replacement()", found)
+    _check_sampling(found)
     if not isinstance(found, RowSampling):
         raise ParameterError(
             f"{found!r} is for a Module, whose workers have samples of their own. Rows are drawn by 'split', "

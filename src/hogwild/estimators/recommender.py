@@ -233,7 +233,7 @@ class HogwildRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn h
     ) -> Run:  # fmt: skip
         device = device_of(self.device, problem.ratings.n_rows * self.rank, chosen=self.strategy != "hogwild")
         workers = None if device == "cuda" else self.n_jobs
-        strategy = strategies.named(self.strategy, workers) if isinstance(self.strategy, str) else self.strategy
+        strategy = strategies.named(self.strategy, workers)
         if not strategy.shares_memory:
             raise ParameterError("A recommender is fitted in one memory: use a strategy such as 'hogwild'.")
         measured = budget.patience is not None

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hogwild import array_file
 from hogwild.data.ids import Ids
+from hogwild.errors import DataError
 from hogwild.models import FORMAT
 from hogwild.models.predictions import Predictions
 from hogwild.registry import invalid_parameter, is_count
@@ -58,11 +59,21 @@ class RatingsModel:
 
         For an unknown user or item, the prediction consists of the remaining parts, such as the mean rating. One name
         each, instead of arrays, is one pair.
+
+        Raises
+        ------
+        DataError
+            If there are not as many users as items, or if a name is missing.
         """
         user, item = _single(users), _single(items)
         if user is not None and item is not None:
             return self._score_of(self.users.number_of(user), self.items.number_of(item))
-        return self.scores_of(self.users.numbers_of(users), self.items.numbers_of(items))
+        user_numbers, item_numbers = self.users.numbers_of(users), self.items.numbers_of(items)
+        if len(user_numbers) != len(item_numbers):
+            raise DataError(
+                f"there are {len(user_numbers):,} users and {len(item_numbers):,} items, and a pair is one of each"
+            )
+        return self.scores_of(user_numbers, item_numbers)
 
     def _score_of(self, user: int, item: int) -> Floats:
         """Return the predicted rating of one pair, without masks."""

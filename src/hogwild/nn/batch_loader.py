@@ -104,7 +104,7 @@ def batch_loader(samples: object, loader: object = None, device: str = "cpu") ->
     Raises
     ------
     ParameterError
-        If the data set has no length or no numbered samples.
+        If the data set has no length or no numbered samples, or if its loader makes no batches.
 
     Examples
     --------
@@ -117,7 +117,12 @@ def batch_loader(samples: object, loader: object = None, device: str = "cpu") ->
                    type(samples).__name__)  # fmt: skip
     if not isinstance(loader, DataLoader):
         return BatchLoader(samples, device=device)
-    names = ("num_workers", "pin_memory", "prefetch_factor", "worker_init_fn", "multiprocessing_context")
+    if loader.batch_sampler is None:
+        raise ParameterError(
+            "A DataLoader with batch_size=None passes samples on one by one: give it a batch_size, or give Module the "
+            "data set, and its 'batch' parameter the number of samples of an update."
+        )
+    names = ("num_workers", "pin_memory", "prefetch_factor", "timeout", "worker_init_fn", "multiprocessing_context")
     options = {name: getattr(loader, name) for name in names} if loader.num_workers else {}
     return BatchLoader(samples, loader.collate_fn, device, options)
 

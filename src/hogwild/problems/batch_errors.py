@@ -7,18 +7,28 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
 
 from hogwild.errors import HogwildError, ParameterError
 
 
 def checked_loss(loss: object) -> Tensor:
     """Return the loss of a batch; raise ParameterError unless it is a tensor of one number."""
-    if isinstance(loss, Tensor) and loss.dim() == 0:
+    if isinstance(loss, Tensor) and loss.dim() == 0 and not loss.is_complex():
         return loss
     raise ParameterError(
         "The loss function must return the mean loss of a batch, a tensor of one number, such as losses of PyTorch do "
         f"with reduction='mean'. Got {_described(loss)}."
+    )
+
+
+def with_gradient(loss: Tensor) -> Tensor:
+    """Return the loss of a batch; raise ParameterError if gradients are wanted and it has none."""
+    if loss.requires_grad or not is_grad_enabled():
+        return loss
+    raise ParameterError(
+        "The loss of a batch depends on no parameter that trains, so that it has no gradient: the network or the loss "
+        "function detaches its outputs, computes under torch.no_grad(), or returns whole numbers."
     )
 
 
@@ -72,5 +82,5 @@ def _shapes(value: object) -> str:
 
 def _described(value: object) -> str:
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)}" + (", of complex numbers" if value.is_complex() else "")
     return f"the {type(value).__name__} {value!r}"

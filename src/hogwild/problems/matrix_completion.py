@@ -33,7 +33,7 @@ from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
 from hogwild.problems.random_factors import aligned_table, random_factors
-from hogwild.registry import invalid_parameter, is_count, lookup
+from hogwild.registry import flag, invalid_parameter, is_count, lookup, quoted_list
 from hogwild.rules import named
 from hogwild.rules.rule import Rule
 from hogwild.rules.sgd import Momentum
@@ -136,11 +136,14 @@ class MatrixCompletion(RowProblem):
         if not is_count(rank):
             raise invalid_parameter("rank", "a positive integer", rank)
         self.rank, self.seed = int(rank), int(seed)
+        given: Any = loss  # a user may give anything
+        if not isinstance(given, str):
+            raise invalid_parameter("loss", "one of " + quoted_list(LOSSES), given)
         self.loss: str = lookup("loss", our_name(loss), LOSSES)
         check_l2("l2", l2)
         self._auto = l2 == "auto"
         self.l2 = float(l2) if isinstance(l2, Real) else DEFAULT_L2[self.loss]
-        self.biases, self.nonnegative = bool(biases), bool(nonnegative)
+        self.biases, self.nonnegative = flag("biases", biases), flag("nonnegative", nonnegative)
         self.sampling = row_sampling(sampling)
         self.ratings: Ratings = open_ratings(source)
         self.sampling.chances(self.ratings.data)  # Weights that do not fit are refused before anything is computed.

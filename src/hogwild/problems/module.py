@@ -22,9 +22,9 @@ from hogwild.nn.batch_loader import BatchLoader, batch_loader, check_sampler, we
 from hogwild.nn.gradient_clipping import ClipNorm, ClipValue, clip_of
 from hogwild.nn.lr_scheduler import schedule_of
 from hogwild.nn.record_loader import RecordLoader
-from hogwild.problems.batch_errors import checked_loss, figure, noting
+from hogwild.problems.batch_errors import checked_loss, figure, noting, with_gradient
 from hogwild.problems.problem import Defaults, Problem
-from hogwild.registry import check_arguments, invalid_parameter, not_an_object
+from hogwild.registry import check_arguments, invalid_parameter, is_count, not_an_object
 from hogwild.schedules import Schedule
 
 Metric = Callable[[Tensor, Any], Tensor]
@@ -124,11 +124,15 @@ class Module(Problem):
                 "targets) makes one; torch.as_tensor makes a tensor of an array."
             )
         batch = getattr(self.dataset, "batch_size", None) or BATCH if self.batch is None else self.batch
-        if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+        if not is_count(batch):
             raise invalid_parameter("batch", "a positive integer", batch)
+        if self.unpack is not None:
+            if not callable(self.unpack):
+                raise invalid_parameter("unpack", "a function that turns a batch into inputs and target", self.unpack)
+            check_arguments("unpack", self.unpack, 1, "(batch) -> (inputs, target)")
         if self.buffers not in ("shared", "own"):
             raise invalid_parameter("buffers", "'shared' or 'own'", self.buffers)
-        object.__setattr__(self, "batch", batch)
+        object.__setattr__(self, "batch", int(batch))
         object.__setattr__(self, "metrics", _checked_metrics(self.metrics))
         object.__setattr__(self, "clip", self._checked_clip())
         chosen = sampling.batch_sampling(self.sampling)
@@ -274,12 +278,12 @@ class Module(Problem):
         Raises
         ------
         ParameterError
-            If the loss function does not return one number.
+            If the loss function does not return one number, or if that number depends on no parameter.
         """
         outputs, target = self.outputs(batch)
         with noting(f"the loss function {_name(self.loss_fn)}", outputs=outputs, target=target):
             loss = self.loss_fn(outputs, target)
-        return checked_loss(loss), _length(target)
+        return with_gradient(checked_loss(loss)), _length(target)
 
     def outputs(self, batch: object) -> tuple[Any, Any]:
         """Return the network's outputs for a batch, and the target."""
@@ -328,7 +332,13 @@ class Module(Problem):
 
     def _unpacked(self, batch: object) -> tuple[Any, Any]:
         if self.unpack is not None:
-            return self.unpack(batch)
+            found: Any = self.unpack(batch)  # a user's function may return anything
+            if not isinstance(found, (tuple, list)) or len(found) != 2:
+                raise ParameterError(
+                    "The function 'unpack' must return inputs and target, as in (batch['x'], batch['y']). Got a "
+                    f"{type(found).__name__}{f' of {len(found)}' if isinstance(found, (tuple, list)) else ''}."
+                )
+            return found[0], found[1]
         if not isinstance(batch, (tuple, list)) or len(batch) < 2:
             raise ParameterError(
                 f"A sample must be (*inputs, target). Got a {type(batch).__name__}: give Module(unpack=...), a "

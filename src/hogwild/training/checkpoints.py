@@ -21,7 +21,7 @@ from hogwild.destination import named_path
 from hogwild.errors import CheckpointError, CheckpointWarning
 from hogwild.folder_lock import folder_lock
 from hogwild.iterate_average import IterateAverage
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_number
 from hogwild.runtimes.state_copy import HostCopy, StateCopy
 
 State = tuple[NDArray[Any], ...]
@@ -154,7 +154,7 @@ class Checkpoints:
 
     def __post_init__(self) -> None:
         self.folder = named_path(self.folder)
-        if self.seconds is not None and not self.seconds > 0:
+        if self.seconds is not None and not (is_number(self.seconds) and self.seconds > 0):
             raise invalid_parameter("seconds", "a positive number", self.seconds)
 
     @contextmanager

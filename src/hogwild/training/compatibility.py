@@ -10,6 +10,7 @@ of batches: ``Module``    Processes             Processes, Local, Simulator...  
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ from hogwild.destination import named_path
 from hogwild.errors import ParameterError
 from hogwild.iterate_average import EMA
 from hogwild.problems.problem import RowProblem
-from hogwild.registry import flag, invalid_parameter, is_number
+from hogwild.registry import check_arguments, flag, invalid_parameter, is_number
 from hogwild.run import WarmStart
 from hogwild.stopping import DIVERGENCE_FACTOR, RecordInterval
 from hogwild.training.job import Job
@@ -144,7 +145,7 @@ def _average(job: Job) -> Iterator[Refusal]:
             yield "An exponential moving average is for a Module: give 'average' a number between 0 and 1."
         elif job.runtime.passes_messages:
             yield "An exponential moving average is for runtime=Processes(): give 'average' a number between 0 and 1."
-    elif not isinstance(average, int | float) or not 0 <= average <= 1:
+    elif not isinstance(average, int | float) or isinstance(average, bool) or not 0 <= average <= 1:
         yield invalid_parameter("average", "between 0 and 1", average)
     if average and job.problem.terms == "batches" and job.strategy.replicas and not job.runtime.passes_messages:
         yield "Averaging has a mean of its own: leave out 'average', or use another strategy."
@@ -186,6 +187,16 @@ def _budget(job: Job) -> Iterator[Refusal]:
         yield "The schedule 'adaptive' waits for the objective to stall: give the budget a tolerance."
 
 
+def _callback(callback: Any) -> Iterator[Refusal]:
+    """Check that a callback takes an event, and runs when it is called."""
+    if not callable(callback):
+        return
+    check_arguments("callbacks", callback, 1, "(event) -> None")  # raises for others
+    if inspect.iscoroutinefunction(callback) or inspect.isgeneratorfunction(callback):
+        name = getattr(callback, "__name__", type(callback).__name__)
+        yield f"The callback {name} would not run when it is called: write it with 'def', without 'yield'."
+
+
 def _options(job: Job) -> Iterator[Refusal]:
     """Check that the options apply to this kind of run."""
     options, batches = job.options, job.problem.terms == "batches"
@@ -203,6 +214,8 @@ def _options(job: Job) -> Iterator[Refusal]:
         yield invalid_parameter("init", "WarmStart(run.state)", init)
     if not isinstance(callbacks, Iterable) or not all(map(callable, callbacks)):
         yield invalid_parameter("callbacks", "a list of functions of an event", callbacks)
+    for callback in callbacks if isinstance(callbacks, Iterable) else ():
+        yield from _callback(callback)
     if folder is not None and not isinstance(folder, (str, os.PathLike)):
         yield invalid_parameter("folder", "the path of a folder", folder)
     elif folder is not None:

@@ -23,7 +23,7 @@ from hogwild.errors import ParameterError
 from hogwild.events import Callback, EventLog, Record
 from hogwild.iterate_average import EMA
 from hogwild.problems.problem import Problem, RowProblem
-from hogwild.registry import invalid_parameter
+from hogwild.registry import invalid_parameter, is_number
 from hogwild.run import CHECKPOINTS, Run, WarmStart
 from hogwild.runtimes.runtime import Runtime
 from hogwild.schedules import Optimal, Schedule, step_of, with_base, with_step, with_total
@@ -183,6 +183,8 @@ class Job:
         seed: Any = options.seed  # a user may give anything
         if not isinstance(seed, bool) and isinstance(seed, Integral):  # NumPy's would overflow
             options = replace(options, seed=int(seed))
+        if is_number(options.average) and not isinstance(options.average, int):
+            options = replace(options, average=float(cast(Any, options.average)))
         return cls(problem, rule, schedule, found, where, budget_of(budget).usually(problem.defaults.epochs), options)
 
     @property

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
 
 from hogwild import schedules
 from hogwild.errors import ParameterError
 from hogwild.nn.large_minibatch import NORMS, SGDW
 from hogwild.nn.lr_scheduler import TorchSchedule
 from hogwild.problems.module import Module
-from hogwild.registry import invalid_parameter, lookup
+from hogwild.registry import check_arguments, invalid_parameter, lookup
 from hogwild.runtimes.processes.optimiser_state import make_optimiser
 from hogwild.runtimes.processes.worker_config import StepSize
 from hogwild.schedules import Constant, LinearScaling, Schedule, scales, step_of, with_step, with_total
@@ -26,6 +27,7 @@ OPTIMISERS = {
 
 def optimiser_of(rule: object, problem: Module) -> torch.optim.Optimizer:
     """Return an optimiser of the problem's model, from a name, a class, an instance or a function; by default Adam."""
+    _require_trainable(problem.net)
     if rule is None:
         rule = torch.optim.Adam
     if isinstance(rule, str):
@@ -34,7 +36,14 @@ def optimiser_of(rule: object, problem: Module) -> torch.optim.Optimizer:
         raise invalid_parameter(
             "rule", "an optimiser class, or a function of the parameters that makes an optimiser", rule
         )
+    if callable(rule):
+        check_arguments("rule", rule, 1, "(parameters) -> optimizer")
     optimiser = make_optimiser(rule, trainable_parameters(problem.net))
+    if isinstance(optimiser, torch.optim.LBFGS):
+        raise ParameterError(
+            "LBFGS computes the loss of a batch several times in each step, and workers compute it once: choose "
+            "another optimiser, such as torch.optim.Adam."
+        )
     ours = {id(parameter) for parameter in problem.net.parameters()}
     if any(id(parameter) not in ours for group in optimiser.param_groups for parameter in group["params"]):
         raise ParameterError(
@@ -42,6 +51,25 @@ def optimiser_of(rule: object, problem: Module) -> torch.optim.Optimizer:
             "network: make it of the network that Module has, as in torch.optim.SGD(net.parameters(), lr=0.1)."
         )
     return optimiser
+
+
+def _require_trainable(net: torch.nn.Module) -> None:
+    """Raise ParameterError if a network has nothing to train, or parameters without a shape or values."""
+    if any(isinstance(parameter, UninitializedParameter) for parameter in net.parameters()):
+        raise ParameterError(
+            f"The network {type(net).__name__} has lazy modules, whose parameters have no shape yet: call it with the "
+            "inputs of a batch before, as in net(inputs)."
+        )
+    if any(parameter.is_meta for parameter in net.parameters()):
+        raise ParameterError(
+            f"The network {type(net).__name__} has parameters on the device 'meta', which have no values: make it on "
+            "'cpu' or a GPU, as net.to_empty(device='cpu') does before its values are loaded."
+        )
+    if not any(parameter.requires_grad for parameter in net.parameters()):
+        raise ParameterError(
+            f"The network {type(net).__name__} has nothing to train: it has no parameters, or all are frozen. "
+            "Parameters train after net.requires_grad_(True)."
+        )
 
 
 def trainable_parameters(net: torch.nn.Module) -> list[torch.nn.Parameter]:

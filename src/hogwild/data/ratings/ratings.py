@@ -50,7 +50,7 @@ class Ratings:
         new name is an unknown user or item.
         """
         users, items = as_names(users), as_names(items)
-        values = np.ones(len(users)) if ratings is None else np.asarray(ratings, np.float64)
+        values = np.ones(len(users)) if ratings is None else _numbers(ratings, name)
         _check(users, items, values, name)
         if known is None:
             known = Ids.of(users), Ids.of(items)
@@ -62,6 +62,13 @@ class Ratings:
     def of_matrix(cls, matrix: Any) -> Ratings:
         """Make ratings from the stored entries of a sparse matrix, with users as rows and items as columns."""
         matrix = require_structure(matrix)
+        if sum(matrix.shape) >= MOST_NAMES:
+            raise DataError(
+                f"a matrix of shape {matrix.shape[0]:,} x {matrix.shape[1]:,} has more rows and columns than there are "
+                "numbers for",
+                path="matrix",
+                remedy="Give columns (users, items, ratings), of which only those that occur count.",
+            )
         entries = matrix.tocoo()
         known = Ids(np.arange(entries.shape[0])), Ids(np.arange(entries.shape[1]))
         return cls.of(entries.row, entries.col, entries.data, known=known, name="matrix")
@@ -99,6 +106,18 @@ class Ratings:
         return replace(self, data=change(self.data))
 
 
+MOST_NAMES = 2**32 - 1  # The number of an unknown name is the largest one.
+
+
+def _numbers(ratings: ArrayLike, name: str) -> Array:
+    if isinstance(ratings, np.ma.MaskedArray) and np.ma.is_masked(ratings):
+        raise DataError("some of the ratings are masked", path=name, remedy="Leave them out.")
+    try:
+        return np.asarray(ratings, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"ratings are numbers, and here is one that is not ({error})", path=name) from None
+
+
 def _check(users: Array, items: Array, values: Array, name: str) -> None:
     if not len(users) == len(items) == len(values):
         raise DataError(
@@ -117,7 +136,7 @@ def _rows(
 ) -> InMemoryDataset:
     n_users, n_items = len(known[0]), len(known[1])
     unknown = n_users + n_items
-    if unknown >= 2**32 - 1:
+    if unknown >= MOST_NAMES:
         raise DataError(f"{unknown:,} users and items are more than there are numbers for", path=name)
     user_numbers, item_numbers = known[0].numbers_of(users), known[1].numbers_of(items)
     pairs = np.empty((len(values), 2), np.uint32)
