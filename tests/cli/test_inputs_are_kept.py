@@ -71,6 +71,11 @@ def contents(folder: Path) -> dict[str, bytes]:
     (("train", "a.csv", *STEPS, "--label", "label", "--drop", "label"), "named by the option 'drop' as well"),
     (("train", "a.csv", *STEPS, "--weight", "label"), "this column is the label and the weight"),
     (("train", "a.csv", *STEPS, "--numeric", "x", "--categorical", "x"), "has two roles, numeric and categorical"),
+    (("train", "a.svm", *STEPS, "--numeric", "x"), "are for columns of tables, and 'a.svm' is a svmlight file"),
+    (("train", "a.svm", *STEPS, "--no-header"), "are for columns of tables, and 'a.svm' is a svmlight file"),
+    (("train", "a.svm", *STEPS, "--weight", "x"), "The weight 'x' names a column of a table"),
+    (("pack", "a.svm", "new", "--drop", "x"), "are for columns of tables, and 'a.svm' is a svmlight file"),
+    (("pack", "a.svm", "new", "--label", "x"), "The label 'x' names a column of a table"),
     (("generate", "criteo", "new.svm", "--rows", "9"), "name the file .tsv, not .svm"),
 ], ids=lambda words: " ".join(words) if isinstance(words, tuple) else "")  # fmt: skip
 def test_a_command_that_would_lose_something_does_nothing(

@@ -22,6 +22,9 @@ TRAIN = ("--epochs", "1", "--workers", "1", "--step", "0.1")
 def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("given")
     (folder / "a.svm").write_text("1 1:1\n-1 2:1\n" * 20)
+    (folder / "edges").write_text("0 1\n1 2\n")
+    (folder / "seeds").write_text("0 0\n2 1\n")
+    (folder / "c.toml").write_text('data = "a.svm"\n')
     words = ["train", folder / "a.svm", *TRAIN, "--out", folder / "model", "--log", folder / "log.jsonl"]
     assert main([str(word) for word in words]) == 0
     return folder
@@ -59,6 +62,11 @@ def test_a_model_or_a_configuration_is_a_file(
     ("predict", "model", "a.svm", "--out", "a.svm"),
     ("predict", "model", "a.svm", "--out", "model"),
     ("report", "log.jsonl", "--out", "log.jsonl"),
+    ("train", "edges", "--problem", "graph-cut", "--seeds", "seeds", "--epochs", "1", "--out", "seeds"),
+    ("train", "--config", "c.toml", *TRAIN, "--out", "c.toml"),
+    ("train", "--config", "c.toml", *TRAIN, "--save-config", "c.toml"),
+    ("train", "--config", "c.toml", "--follow", "--seconds", "1", "--out", "c.toml"),
+    ("train", "a.svm", *TRAIN, "--strategy", "gossip", "--runtime", "local", "--record", "a.svm"),
 ], ids=" ".join)  # fmt: skip
 def test_no_output_replaces_an_input(
     command: tuple[str, ...], given: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -180,3 +188,19 @@ def test_an_empty_path_is_refused_in_a_configuration_and_in_python(
         hogwild.load("")
     with pytest.raises(ParameterError, match=EMPTY):
         minimise(Linear(rows), budget=1).save("")
+
+
+@pytest.mark.parametrize("words", [
+    ("train", "a.svm", *TRAIN, "--out", "http://127.0.0.1/model"), ("pack", "a.svm", "s3://bucket/packed"),
+    ("predict", "http://127.0.0.1/model", "a.svm"), ("report", "https://127.0.0.1/log.jsonl"),
+    ("generate", "rcv1", "gs://bucket/a.svm", "--rows", "9"),
+], ids=" ".join)  # fmt: skip
+def test_an_address_is_no_path(
+    words: tuple[str, ...], given: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Folders named ``http:`` and ``s3:`` were made."""
+    monkeypatch.chdir(given)
+    before = sorted(path.name for path in given.rglob("*"))
+    assert main([*words]) == 2
+    assert "this is an address. Name a file or a folder on this machine." in capsys.readouterr().err
+    assert sorted(path.name for path in given.rglob("*")) == before

@@ -142,6 +142,27 @@ def test_labels_the_model_does_not_know(
     assert predicted(capsys, trained[0], other) == predicted(capsys, *trained)
 
 
+@pytest.mark.parametrize(("label", "labels", "loss"), [
+    ("", ("no", "yes"), "logistic"), ("maybe", ("no", "yes"), "logistic"), ("", ("0.5", "1.5"), "squared"),
+])  # fmt: skip
+def test_a_row_without_a_known_label_leaves_no_accuracy(
+    label: str, labels: tuple[str, str], loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was taken for the first class, or for 0."""
+    rows = "".join(f"{labels[row % 2]},{row % 2}\n" for row in range(20))
+    (tmp_path / "a.csv").write_text(f"label,x\n{rows}")
+    (tmp_path / "b.csv").write_text(f"label,x\n{rows}{label},1\n")
+    model = str(tmp_path / "model")
+    assert main(["train", str(tmp_path / "a.csv"), "--loss", loss, "--epochs", "2", "--out", model]) == 0
+    capsys.readouterr()
+    assert main(["predict", model, str(tmp_path / "a.csv"), "--json"]) == 0
+    assert {"accuracy", "r2"} & set(json.loads(capsys.readouterr().out))
+    assert main(["predict", model, str(tmp_path / "b.csv"), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["rows"] == 21
+    assert not {"accuracy", "r2"} & set(answer)
+
+
 def test_unknown_features_are_left_out(
     trained: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

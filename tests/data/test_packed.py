@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -183,6 +184,19 @@ def test_a_file_that_is_short_or_missing(folder, name):
         PackedDataset(folder)
     (folder / name).unlink()
     with pytest.raises(DataError, match=rf"{name}.*cannot be read"):
+        PackedDataset(folder)
+
+
+@pytest.mark.parametrize("name", ["labels.f64", "checksums.u32"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_file_that_is_none(folder, name, kind):
+    """A pipe was waited for, and an endless device read until memory was full."""
+    (folder / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(DataError, match=f"{name}: the file"):
         PackedDataset(folder)
 
 

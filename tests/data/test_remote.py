@@ -22,7 +22,7 @@ import hogwild
 from hogwild.cli import main
 from hogwild.data import download_cache, remote
 from hogwild.data.ratings import open_ratings
-from hogwild.errors import DataError, MissingExtraError
+from hogwild.errors import DataError, MissingExtraError, ParameterError
 
 ROWS = b"".join(b"%d %d:0.5 %d:1\n" % (i % 2, 1 + i % 7, 8 + i % 3) for i in range(400))
 
@@ -345,6 +345,10 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             assert message.startswith(f"{scheme}://bucket/{name}: {scheme}:// needs the package '{package}'.")
             assert message.endswith(f"pip install {package}")
     assert "is not understood" in refused("nothing://bucket/a.svm")
+    for address in ("http://[::1/", "http://[::1/a.svm"):
+        assert refused(address) == f"{address}: the address is not understood (Invalid IPv6 URL). Check it."
+    with pytest.raises(ParameterError, match="is not understood"):
+        hogwild.data.open("file://[::1/a.svm")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingExtraError, match=r"hogwild\[remote\]"):
         hogwild.data.open("s3://bucket/a.svm")

@@ -302,6 +302,9 @@ def test_folders_with_partitions(tmp_path: Path) -> None:
     [
         ('{"label":1,"x":2}\n{"label":1,"x":\n', "line 2: the line is not JSON"),
         ('{"label":1,"x":2}\n[1]\n', "line 2: the line is not an object"),
+        ("null\n", "line 1: the line is not an object"),
+        ("\ufeff null\n", "line 1: the line is not an object"),
+        ('{"label":1,"x":2}\n\n\t null\n', "line 3: the line is not an object"),
         ('{"label":1,"x":2}\n{"label":1,"x":"a"}\n', "column 'x': a value of the type string"),
         ('{"label":1,"x":2,"x":3}\n', "line 1: a key is twice"),
         ('{"label":1,"x":2}\n{"x":3}\n', "line 2, column 'label': the label is missing"),

@@ -194,6 +194,14 @@ def test_a_pipe_and_what_is_told(tmp_path: Path) -> None:
     assert told[-1].loss == pytest.approx(adagrad_reference(0.3)[2], rel=1e-4)
 
 
+def test_a_pipe_without_a_writer_is_waited_for_no_longer_than_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["train", "--follow", str(tmp_path / "pipe"), "--seconds", "0.1"]) == 1
+    assert "no program has written to this pipe within 0.1 seconds" in capsys.readouterr().err
+
+
 def run(*arguments: object) -> int:
     return main(["train", "--follow", *map(str, arguments), "--step", "0.3"])
 
@@ -254,6 +262,8 @@ def test_checkpoints_are_checked(tmp_path: Path) -> None:
         (["--strategy", "hogwild"], "--strategy does not go with --follow"),
         (["--problem", "fm"], "--follow is for --problem linear"),
         (["--step", "auto"], "--step is a positive number"),
+        (["--seconds", "-1"], "--seconds is a number of at least 0"),
+        (["--seconds", "nan"], "--seconds is a number of at least 0"),
         (["--l2", "auto"], "--l2 is a number"),
     ],
 )

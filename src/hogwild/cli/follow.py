@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hogwild.cli.console import INTERRUPTED, Output, check_out
+from hogwild.cli.console import INTERRUPTED, Output
 from hogwild.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -59,12 +59,13 @@ def train_online(
     from hogwild.training import follow as following
     from hogwild.training.online import OnlineLinear
 
+    if seconds is not None and not seconds >= 0:
+        raise ParameterError(f"--seconds is a number of at least 0. Got {seconds} instead.")
     learner = OnlineLinear(
         losses.named(options.get("loss", "logistic")), rules.named(rule or "adagrad"), _step(step),
         l1=following.check_strength("l1", options.get("l1")), l2=following.check_strength("l2", options.get("l2")),
         intercept=options.get("intercept", True),
     )  # fmt: skip
-    check_out(out, inputs=[source])
     kept = {"format": reading.format, "bits": reading.bits}
     base = 1 if reading.base == 1 else 0
     name = source if source == "-" else str(Path(source).absolute())
@@ -74,7 +75,7 @@ def train_online(
         start = following.load_checkpoint(points, name, learner) if points is not None and resume else None
         if start is not None:
             screen.note(f"resumed after {learner.progress.rows:,} rows, at byte {start.offset:,} of {source}")
-        lines = closing.enter_context(FollowedLines(source, start, reading.limits))
+        lines = closing.enter_context(FollowedLines(source, start, reading.limits, seconds))
         stop = closing.enter_context(deferred_interrupts())
 
         def save() -> None:

@@ -1,4 +1,7 @@
-"""Command that refuses empty paths: Python takes one for the working directory, where a script has lost a name."""
+"""Command that refuses empty paths: Python takes one for the working directory, where a script has lost a name.
+
+It refuses addresses, too, where only this machine's files can stand: Python takes the scheme of one for a folder.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand
+
+from hogwild.data.remote import is_remote
 
 # Options that name data: a path, an address or standard input.
 DATA_OPTIONS = ("data", "test")
@@ -25,8 +30,12 @@ class PathCommand(TyperCommand):
         parameters: list[Any] = list(self.params)
         for parameter in parameters:
             given = words.get(str(parameter.name)) if parameter.name in self.paths else None
-            if given == "" or (isinstance(given, list | tuple) and "" in given):
+            texts = given if isinstance(given, list | tuple) else (given,)
+            if "" in texts:
                 raise typer.BadParameter("the path is empty. Name a file or a folder.", ctx, parameter)
+            if parameter.name not in DATA_OPTIONS and any(map(is_remote, texts)):
+                what = "this is an address. Name a file or a folder on this machine."
+                raise typer.BadParameter(what, ctx, parameter)
         return super().parse_args(ctx, args)
 
 

@@ -247,11 +247,13 @@ def train(
     how = options.reading(format, features, bits, base, table_options)
     kind, asked = problem_named(problem), given(problem, problem_options)
     kind.check(asked)
+    read = (data, test, config, runtime_options.replay, asked.get("seeds"))
     if follow:
         check_options(context)
         if problem != "linear":
             raise ParameterError(f"--follow is for --problem linear. Got --problem {problem}.")
-        check_out(save_config, "--save-config", inputs=[data])
+        check_out(out, inputs=read)
+        check_out(save_config, "--save-config", inputs=read)
         if save_config is not None:
             configuration.save(save_config, configuration.repeating(context.params, train))
         points = _checkpoint_folder(checkpoint, resume)
@@ -284,7 +286,6 @@ def train(
         )
     if profile and not kind.processes:
         raise ParameterError("--profile is for networks: use it with --problem sparse-mlp.")
-    read = (data, test)
     written = {"--out": out, "--save-config": save_config, "--log": log, "--record": runtime_options.record}
     check_distinct({"--checkpoint": points, **written})
     check_distinct({"--folder": folder, **_files_of(folder), **written})
@@ -293,6 +294,7 @@ def train(
             raise ParameterError(f"{option} {place}: this folder has packed rows. Choose another one.")
     check_out(out, inputs=read)
     check_out(save_config, "--save-config", inputs=read)
+    check_out(runtime_options.record, "--record", inputs=read)
     check_out(log, "--log", check_appendable, inputs=read)
     check_out(folder, "--folder", check_folder)
     check_out(tensorboard, "--tensorboard", check_folder)

@@ -18,7 +18,7 @@ import numpy as np
 from hogwild.data.compression import compression_of
 from hogwild.data.readers.line_segments import Segment
 from hogwild.data.remote import is_remote
-from hogwild.data.streams import STDIN, opened
+from hogwild.data.streams import STDIN, WRITER_SECONDS, opened
 from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError, ParameterError
 
@@ -49,6 +49,8 @@ class FollowedLines:
         Where an earlier reader of the file has stopped. Of a pipe only the number of lines counts: what comes is new.
     limits : TextLimits, optional
         The longest line.
+    seconds : float, optional
+        How long to wait for a program that writes to a pipe, if that is less than what others wait.
 
     Raises
     ------
@@ -58,7 +60,10 @@ class FollowedLines:
         If the file is a remote one.
     """
 
-    def __init__(self, source: str, start: FilePosition | None = None, limits: TextLimits | None = None) -> None:
+    def __init__(
+        self, source: str, start: FilePosition | None = None, limits: TextLimits | None = None,
+        seconds: float | None = None,
+    ) -> None:  # fmt: skip
         if is_remote(source):
             raise ParameterError("Remote files cannot be followed, because they do not grow: leave out --follow.")
         self.name = "standard input" if source == STDIN else source
@@ -66,7 +71,7 @@ class FollowedLines:
         self.position = start or FilePosition()
         self.ended = False  # whether nothing more can come
         self._limits, self._held = limits or TextLimits(), b""
-        self._descriptor = os.dup(0) if source == STDIN else self._open(Path(source))
+        self._descriptor = os.dup(0) if source == STDIN else self._open(Path(source), seconds)
         self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         try:
             self._check_start()
@@ -149,12 +154,14 @@ class FollowedLines:
             text = text.removeprefix(_MARK)
         return Segment(np.frombuffer(text, np.uint8), before.lines + 1)
 
-    def _open(self, path: Path) -> int:
+    def _open(self, path: Path, seconds: float | None) -> int:
         try:
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):
                 raise self._error("this is a folder", "Name a file that grows, or a pipe.")
-            return os.open(path, os.O_RDONLY) if stat.S_ISREG(mode) else opened(path)
+            if stat.S_ISREG(mode):
+                return os.open(path, os.O_RDONLY)
+            return opened(path, WRITER_SECONDS if seconds is None else min(seconds, WRITER_SECONDS))
         except FileNotFoundError:
             raise self._error("there is no such file", "Create it, or check the path.") from None
         except OSError as error:

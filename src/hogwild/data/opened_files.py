@@ -38,18 +38,36 @@ def opened_files(
             reader = reader_for(
                 stream.path, reading.format, all_readers() if readers is None else readers, stream.first
             )
+            check_columns(reader, reading, stream.name)
             once = reader.streams and not twice
             with stream.piped() if once else stream.spooled() as path, errors_named({str(path): stream.name}):
                 yield OpenedFiles([path], reader, stream.path.name)
         return
     with local_files(sources) as files:
         reader = single_reader(files, reading, readers)
-        if reading.label is not None and not reader.tabular:
-            raise ParameterError(
-                f"The label {reading.label!r} names a column of a table, and '{sources[0]}' is a {reader.name} file, "
-                "which says itself what its labels are: leave out the name."
-            )
+        check_columns(reader, reading, str(sources[0]))
         yield OpenedFiles(files, reader, ", ".join(path.name for path in files))
+
+
+def check_columns(reader: Reader, reading: ReadOptions, name: str) -> None:
+    """Raise ``ParameterError`` if options are for columns of tables, and the file is none."""
+    if reader.tabular:
+        return
+    if reading.label is not None:
+        raise ParameterError(
+            f"The label {reading.label!r} names a column of a table, and '{name}' is a {reader.name} file, "
+            "which says itself what its labels are: leave out the name."
+        )
+    if reading.weight is not None:
+        raise ParameterError(
+            f"The weight {reading.weight!r} names a column of a table, and '{name}' is a {reader.name} file, "
+            "whose columns have no names: leave it out."
+        )
+    if reading.roles is not None or reading.header is not None:
+        raise ParameterError(
+            f"The options numeric, categorical, text, drop and header are for columns of tables, and '{name}' is a "
+            f"{reader.name} file: leave them out."
+        )
 
 
 def single_reader(paths: Sequence[Path], reading: ReadOptions, readers: Sequence[Reader] | None = None) -> Reader:

@@ -51,7 +51,9 @@ class ReadOptions:
     fits: bool = True
     # Column of each pair (field, feature) of libffm files. None means columns in the order of first occurrence.
     table: FieldVocabulary | None = None
-    unlabelled: bool = False  # Whether rows without a label are accepted, for prediction. Their label is 0.
+    # Whether rows without a label are accepted, for prediction. Their label is 0. In tables, where some rows may have
+    # one, it is NaN.
+    unlabelled: bool = False
     limits: TextLimits = field(default_factory=TextLimits)  # Longest line, and most bytes of a compressed file.
 
     def __post_init__(self) -> None:

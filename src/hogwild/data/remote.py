@@ -155,11 +155,19 @@ def is_folder(address: str) -> bool:
     """
     place, _ = split_address(address)
     if address.partition("://")[0].lower() in _WEB:
-        path = urlsplit(address).path
+        path = _web_path(address)
         return "*" not in path and (path.endswith("/") or "." not in path.rpartition("/")[2])
     shown = without_secrets(address)
     system, path = _file_system(place, shown)
     return "*" not in path and _asked(lambda: bool(system.isdir(path)), shown)
+
+
+def _web_path(address: str) -> str:
+    try:
+        return urlsplit(address).path
+    except ValueError as error:
+        what, shown = f"the address is not understood ({error})", without_secrets(address)
+        raise DataError(what, path=shown, remedy="Check it.") from None
 
 
 def split_address(address: str) -> tuple[str, str]:

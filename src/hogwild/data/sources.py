@@ -87,7 +87,12 @@ def local_path(source: FileSource) -> Path:
     text = os.fspath(source)
     if not text:
         raise ParameterError("The path of the data is empty. Name a file or a folder.")
-    return Path(unquote(urlsplit(text).path)) if text.startswith(("file://", "local://")) else Path(text)
+    if not text.startswith(("file://", "local://")):
+        return Path(text)
+    try:
+        return Path(unquote(urlsplit(text).path))
+    except ValueError as error:
+        raise ParameterError(f"The address {text!r} is not understood ({error}). Check it, or give a path.") from None
 
 
 def _local(source: FileSource, closing: ExitStack) -> dict[str, Path]:

@@ -142,8 +142,8 @@ class Stream:
             yield path
 
 
-def opened(path: Path) -> int:
-    """Return the descriptor of a pipe or a device, as soon as a program writes to it."""
+def opened(path: Path, seconds: float = WRITER_SECONDS) -> int:
+    """Return the descriptor of a pipe or a device, as soon as a program writes to it, within these seconds."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -152,8 +152,8 @@ def opened(path: Path) -> int:
         if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             waiting = select.poll()
             waiting.register(descriptor, select.POLLIN | select.POLLHUP)
-            if not waiting.poll(1000 * WRITER_SECONDS):
-                what = f"no program has written to this pipe within {WRITER_SECONDS:g} seconds"
+            if not waiting.poll(1000 * seconds):
+                what = f"no program has written to this pipe within {seconds:g} seconds"
                 raise DataError(what, path=path, remedy="Start the program that does, or name a file.")
         os.set_blocking(descriptor, True)
     except BaseException:

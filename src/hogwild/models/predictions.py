@@ -93,7 +93,7 @@ def probabilities(scores: NDArray[np.float64], classes: Classes, link: str, loss
 
 @dataclass(slots=True, eq=False)
 class Quality:
-    """Accuracy or R^2 of predictions that come block by block; nothing if all labels are equal.
+    """Accuracy or R^2 of predictions that come block by block; nothing if all labels are equal, or some is missing.
 
     >>> quality = Quality((1.0, 2.0))
     >>> quality.add(np.array([1.0, 1.0]), np.array([1.0, 1.0])), quality.scores()
@@ -106,7 +106,7 @@ class Quality:
     rows: int = 0
     _first: float = 0.0  # Label of the first row.
     _differ: bool = False  # Whether some label differs from the first one.
-    _known: bool = True  # Whether every label is a class.
+    _known: bool = True  # Whether every label is a class, or a number. That of a row without label is NaN.
     _right: int = 0
     _mean: float = 0.0
     _deviations: float = 0.0  # Sum of the squares of the differences between labels and their mean.
@@ -124,6 +124,7 @@ class Quality:
             self._known = self._known and bool(np.isin(labels, self.classes).all())
             self._right += int((predicted == labels).sum())
             return
+        self._known = self._known and not bool(np.isnan(labels).any())
         mean = float(labels.mean())
         apart, self._mean = mean - self._mean, self._mean + (mean - self._mean) * len(labels) / self.rows
         self._deviations += float(((labels - mean) ** 2).sum()) + apart**2 * before * len(labels) / self.rows
@@ -131,8 +132,8 @@ class Quality:
 
     def scores(self) -> dict[str, float]:
         """Return the quality by its name."""
-        if not self._differ:
+        if not self._differ or not self._known:
             return {}
         if self.classes is not None:
-            return {"accuracy": self._right / self.rows} if self._known else {}
+            return {"accuracy": self._right / self.rows}
         return {"r2": 1 - self._errors / self._deviations}

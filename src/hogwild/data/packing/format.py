@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -83,6 +84,26 @@ class Meta:
         for array in ARRAYS:
             if array.name in sizes:
                 yield array, sizes[array.name] * np.dtype(array.type).itemsize
+
+
+def opened(path: Path) -> int:
+    """Open a file of a packed folder without waiting: a named pipe in its place has no bytes."""
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
+def content(path: Path, size: int) -> bytes:
+    """Return the content of a file of this size: a part of it if it is longer, as a device in its place is.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read.
+    """
+    try:
+        with os.fdopen(opened(path), "rb") as file:
+            return file.read(size + 1)
+    except OSError as error:
+        raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy=AGAIN) from None
 
 
 def write_description(path: Path, kind: str, version: int, contents: dict[str, Any]) -> None:

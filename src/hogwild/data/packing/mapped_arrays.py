@@ -17,7 +17,7 @@ import numpy as np
 
 from hogwild.data.chunks import ChunkExtents, rows_per_chunk
 from hogwild.data.csr import NO_INDICES, NO_VALUES, NO_WEIGHTS, Array, CSRRows
-from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, read_meta
+from hogwild.data.packing.format import AGAIN, BLOCK_BYTES, CHECKSUMS, ArrayFile, Meta, content, opened, read_meta
 from hogwild.data.unchanged_file import FileState
 from hogwild.errors import DataError
 from hogwild.guarded_map import cut_short, map_file
@@ -53,7 +53,7 @@ class MappedArray:
         try:
             # The descriptor stays open. Blocks are verified by plain reads, which leave no pages resident around the
             # wanted rows.
-            self._descriptor = os.open(self.path, os.O_RDONLY)
+            self._descriptor = opened(self.path)
             weakref.finalize(self, os.close, self._descriptor)
             found = os.fstat(self._descriptor).st_size
             if found == size and size:
@@ -326,13 +326,10 @@ def _mapped(folder: Path, meta: Meta) -> list[tuple[str, MappedArray]]:
 
 
 def _checksums(folder: Path, meta: Meta) -> Array:
-    path = folder / CHECKSUMS
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy=AGAIN) from None
-    if len(content) != 4 * sum(-(-size // BLOCK_BYTES) for _, size in meta.files()):
-        raise DataError(f"the file has {len(content):,} bytes, which is not right", path=path, remedy=AGAIN)
-    if zlib.crc32(content) != meta.checksums:
+    path, size = folder / CHECKSUMS, 4 * sum(-(-size // BLOCK_BYTES) for _, size in meta.files())
+    found = content(path, size)
+    if len(found) != size:
+        raise DataError(f"the file does not have {size:,} bytes, as it should", path=path, remedy=AGAIN)
+    if zlib.crc32(found) != meta.checksums:
         raise DataError("the file is damaged: its own checksum does not match", path=path, remedy=AGAIN)
-    return np.frombuffer(content, "<u4")
+    return np.frombuffer(found, "<u4")

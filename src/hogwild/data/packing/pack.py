@@ -102,7 +102,7 @@ def pack(
     ...     data.n_rows, data.n_features, data.nonzeros
     (2, 3, 3)
     """
-    from hogwild.data.opened_files import single_reader
+    from hogwild.data.opened_files import check_columns, single_reader
 
     reading = reading or ReadOptions()
     for name, number in (("shards", shards), ("workers", workers)):
@@ -120,6 +120,7 @@ def pack(
         sources, reading = files, replace(reading, folder=folder_of)
     with local_files(sources) as paths:
         reader = single_reader(paths, reading, readers)
+        check_columns(reader, reading, str(sources[0]))
         reading = reader.fit(paths, reading)
         warm_up(paths[0], reader, reading)
         memory = memory_limit(memory)

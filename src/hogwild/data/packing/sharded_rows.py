@@ -29,6 +29,7 @@ from hogwild.data.packing.format import (
     META,
     Meta,
     check_meta,
+    content,
     read_description,
     read_meta,
     write_description,
@@ -142,13 +143,10 @@ class ShardedRows:
     def frequencies(self) -> Array:
         """Return the number of rows, among all rows, in which each feature is present."""
         path = self.folder / FREQUENCIES
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise DataError(f"the file cannot be read ({error.strerror})", path=path, remedy=AGAIN) from None
-        if len(content) != 8 * self.meta.features or zlib.crc32(content) != self.listed.frequencies:
+        found = content(path, 8 * self.meta.features)
+        if len(found) != 8 * self.meta.features or zlib.crc32(found) != self.listed.frequencies:
             raise DataError("the file is damaged: its checksum does not match", path=path, remedy=AGAIN)
-        return np.frombuffer(content, "<i8").astype(np.int64)
+        return np.frombuffer(found, "<i8").astype(np.int64)
 
     def read(self, start: int, stop: int) -> CSRRows:
         """Return the rows from ``start`` up to ``stop``, checked."""

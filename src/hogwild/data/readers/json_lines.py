@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _BYTES_PER_TEXT = 8  # Bytes of memory per byte of text: the text, its columns and the entries of rows.
 _LEAST, _MOST = 2**16, 2**24  # Bytes of text that are parsed together.
 _MOST_NESTED = 1000  # Objects and lists within each other; Arrow's parser calls itself for each.
+_NULL_LINE = re.compile(rb"\n(?:\xef\xbb\xbf)?[ \t\r]*null")  # After a line end, for which the search is fast.
 _FORM = 'A line is an object such as {"label": 1, "city": "Ulm"}.'
 
 
@@ -65,6 +66,8 @@ def _parsed(path: Path, text: Array, first_line: int) -> pyarrow.RecordBatch | N
         raise MissingExtraError("Reading JSON lines", "pyarrow", "parquet") from None
     if not text.tobytes().strip():
         return None
+    if _NULL_LINE.search(b"\n" + text.tobytes()):  # Arrow's parser crashes if it comes first, and else makes a row.
+        raise _failure(path, text, first_line, "a line is null")
     _check_nesting(path, text, first_line)
     for block in (2**20, len(text) + 1):  # A line may be longer than a block.
         try:

@@ -132,8 +132,10 @@ class TableEncoder:
 
     def _labels(self, arrays: _Arrays, rows: int, first_row: int) -> Array:
         name = self.encoding.label
-        if name is None or (self.unlabelled and name not in arrays):
+        if name is None:
             return np.zeros(rows)
+        if self.unlabelled and name not in arrays:
+            return np.full(rows, np.nan)
         column, array = self.column(name), self._array(arrays, name)
         if array is None:
             raise column.error("the label is missing", first_row, "Fill it in, or leave the row out.")
@@ -141,27 +143,28 @@ class TableEncoder:
             found, present = self._classes(column, array, first_row)
         else:
             found, present = numbers(column, as_numbers(column, array, first_row, "label"), first_row)
-        if not self.unlabelled:
-            _refuse(column, ~present, first_row, "the label is missing", "Fill it in, or leave the row out.")
+        if self.unlabelled:
+            return np.where(present, found, np.nan)
+        _refuse(column, ~present, first_row, "the label is missing", "Fill it in, or leave the row out.")
         return found
 
     def _classes(self, column: Column, array: pyarrow.Array, first_row: int) -> tuple[Array, Array]:
-        """Return the number of the class of each label, and which labels are not null."""
+        """Return the number of the class of each label, and which labels are classes."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         texts, known = as_texts(array), pa.array(self.encoding.classes, pa.string())
         if not pa.types.is_dictionary(texts.type):
             texts = utf8_texts(column, texts, first_row)
-        found, present = pc.index_in(texts, value_set=known), _valid(texts)
-        unknown = present & ~_valid(found)
+        found = pc.index_in(texts, value_set=known)
+        unknown = _valid(texts) & ~_valid(found)
         if unknown.any() and not self.unlabelled:
             row = int(np.argmax(unknown))
             what = (
                 f"the label {texts[row].as_py()!r:.80} is none of {', '.join(map(repr, self.encoding.classes or ()))}"
             )
             raise column.error(what, first_row + row, "Correct it, or train with all classes.")
-        return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.float64), present
+        return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.float64), _valid(found)
 
     def _weights(self, arrays: _Arrays, first_row: int) -> Array:
         name = self.encoding.weight
