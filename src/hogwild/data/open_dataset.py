@@ -122,14 +122,16 @@ def _from_arrays(
 ) -> InMemoryDataset:
     from hogwild.data.arrays import rows_from_arrays
     from hogwild.data.frames import in_memory_table, matrix_of
-    from hogwild.data.tables.frames import as_table, is_asked_for, rows_of_table
 
     source = in_memory_table(source)
-    matrix = None if is_asked_for(reading) else matrix_of(source)
-    table = as_table(source, reading) if matrix is None else None
-    if table is not None:
-        encoded, encoding, vocabulary = rows_of_table(table, labels, weights, reading)
-        return InMemoryDataset(encoded, shuffled=False, encoding=encoding, table=vocabulary)
+    matrix = None if reading.encodes_numbers else matrix_of(source)
+    if matrix is None and hasattr(source, "__arrow_c_stream__"):
+        from hogwild.data.tables.frames import as_table, rows_of_table  # with all that encodes tables
+
+        table = as_table(source, reading)
+        if table is not None:
+            encoded, encoding, vocabulary = rows_of_table(table, labels, weights, reading)
+            return InMemoryDataset(encoded, shuffled=False, encoding=encoding, table=vocabulary)
     if reading.label is not None and labels is None and not reading.unlabelled:
         raise ParameterError("A label column is named for tables and data frames. Give the labels of arrays apart.")
     rows = rows_from_arrays(source if matrix is None else matrix, labels, weights, unlabelled=reading.unlabelled)
