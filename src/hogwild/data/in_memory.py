@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,17 +24,19 @@ from hogwild.data.chunks import (
 )
 from hogwild.data.csr import Array, CSRRows, bytes_of
 from hogwild.data.dataset import BLOCK_ROWS, MOST_CLASSES, Dataset, Epoch, Order
-from hogwild.data.field_vocabulary import FieldVocabulary
 from hogwild.data.frequent_first import FrequentFirst, frequent_first
-from hogwild.data.present_columns import PresentColumns
 from hogwild.data.random_order import MOST_ROWS, RandomOrder
 from hogwild.data.shuffle import gather_most, mixed, random_permutation
 from hogwild.data.slices import ENTRIES, in_slices
 from hogwild.data.statistics import feature_counts
-from hogwild.data.tables.table_encoding import TableEncoding
 from hogwild.errors import DataError, ParameterError
 from hogwild.lazy import cached_property
 from hogwild.machine import available_bytes, recently_available_bytes
+
+if TYPE_CHECKING:
+    from hogwild.data.field_vocabulary import FieldVocabulary
+    from hogwild.data.present_columns import PresentColumns
+    from hogwild.data.tables.table_encoding import TableEncoding
 
 # Elements of each array that enter a fingerprint: from this number to twice this number, or all of a shorter array.
 _SAMPLED = 2**14

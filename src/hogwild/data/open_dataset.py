@@ -5,26 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from hogwild.data.dataset import Dataset
 from hogwild.data.in_memory import InMemoryDataset
-from hogwild.data.loader import load
-from hogwild.data.opened_files import opened_files
-from hogwild.data.packing.format import META
-from hogwild.data.packing.packed_dataset import PackedDataset
-from hogwild.data.packing.sharded_rows import is_packed
 from hogwild.data.reader import Reader, ReadOptions
-from hogwild.data.sources import FileSource, local_folder
-from hogwild.data.tables.partitions import parquet_files
 from hogwild.errors import DataError, ParameterError
-from hogwild.files import format_size, parse_size
-from hogwild.machine import resident_bytes
 
-_LEAST_ROOM = 144 * 2**20  # Bytes that compiling and training take besides the data.
+if TYPE_CHECKING:
+    from hogwild.data.sources import FileSource
 
 
 def open(
@@ -96,15 +87,9 @@ def open(
             raise ParameterError("An open data set has its labels: name their column when you open it, not here.")
         as_dataset: Dataset = source
         return as_dataset
-    limit = None if memory is None else parse_size(memory)
-    folders = [folder for folder in map(local_folder, paths) if folder is not None]
-    if len(folders) == 1 and len(paths) == 1 and not is_packed(folders[0]) and (files := parquet_files(folders[0])):
-        paths, reading = list(files), replace(reading, folder=folders[0])
-    elif folders:
-        return _packed(folders[0], len(paths), reading, limit)
-    room = None if limit is None else max(0, limit - resident_bytes())
-    with opened_files(paths, reading, readers) as opened:
-        return load(opened.paths, opened.reader, reading, shuffle=shuffle, limit=room, name=opened.name)
+    from hogwild.data.open_paths import open_paths  # with readers, of which arrays need none
+
+    return open_paths(paths, reading, memory, readers, shuffle=shuffle)
 
 
 def as_dataset(source: object, reading: ReadOptions | None = None) -> Dataset:
@@ -132,37 +117,21 @@ def _is_dataset(source: object) -> bool:
     return isinstance(source, Dataset)
 
 
-def _packed(folder: Path, sources: int, reading: ReadOptions, memory: int | None) -> PackedDataset:
-    if sources > 1:
-        raise DataError("a packed folder is opened alone", path=folder, remedy="Pack all files into one folder.")
-    if not is_packed(folder):
-        remedy = f"Name the files in it, or a folder made by 'hogwild pack', which has a {META}."
-        raise DataError("this folder is not a packed one", path=folder, remedy=remedy)
-    if memory is not None and memory < resident_bytes() + _LEAST_ROOM:
-        least, got = format_size(resident_bytes() + _LEAST_ROOM), format_size(memory)
-        raise ParameterError(
-            f"The 'memory' parameter must be at least {least}, the program included. Got {got} instead."
-        )
-    data = PackedDataset(folder, memory)
-    if reading.features is not None and reading.features != data.n_features:
-        what = f"there are {data.n_features:,} features, and {reading.features:,} are expected"
-        raise DataError(what, path=folder, remedy=f"Pack the data again with {reading.features:,} features.")
-    return data
-
-
 def _from_arrays(
     source: object, labels: ArrayLike | None, weights: ArrayLike | None, reading: ReadOptions
 ) -> InMemoryDataset:
     from hogwild.data.arrays import rows_from_arrays
     from hogwild.data.frames import in_memory_table, matrix_of
-    from hogwild.data.tables.frames import as_table, is_asked_for, rows_of_table
 
     source = in_memory_table(source)
-    matrix = None if is_asked_for(reading) else matrix_of(source)
-    table = as_table(source, reading) if matrix is None else None
-    if table is not None:
-        encoded, encoding, vocabulary = rows_of_table(table, labels, weights, reading)
-        return InMemoryDataset(encoded, shuffled=False, encoding=encoding, table=vocabulary)
+    matrix = None if reading.encodes_numbers else matrix_of(source)
+    if matrix is None and hasattr(source, "__arrow_c_stream__"):
+        from hogwild.data.tables.frames import as_table, rows_of_table  # with all that encodes tables
+
+        table = as_table(source, reading)
+        if table is not None:
+            encoded, encoding, vocabulary = rows_of_table(table, labels, weights, reading)
+            return InMemoryDataset(encoded, shuffled=False, encoding=encoding, table=vocabulary)
     if reading.label is not None and labels is None and not reading.unlabelled:
         raise ParameterError("A label column is named for tables and data frames. Give the labels of arrays apart.")
     rows = rows_from_arrays(source if matrix is None else matrix, labels, weights, unlabelled=reading.unlabelled)

@@ -60,6 +60,12 @@ class ReadOptions:
         if self.features is not None and not 1 <= self.features <= LARGEST_INDEX + 1:
             raise invalid_parameter("features", f"between 1 and {LARGEST_INDEX + 1:,}", self.features)
 
+    @property
+    def encodes_numbers(self) -> bool:
+        """Whether these options ask for the encoding of a frame also where it has numbers alone."""
+        given = (self.label, self.roles, self.fields, self.encoding)
+        return any(option is not None for option in given)
+
 
 @dataclass(frozen=True, slots=True)
 class Divided:

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogwild.data.csr import Array
 from hogwild.errors import DataError, ParameterError
-from hogwild.estimators.fit import State, Task
 from hogwild.estimators.inputs import (
     MatrixLike,
     RandomState,
@@ -33,6 +32,7 @@ from hogwild.estimators.inputs import (
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.one_at_a_time import one_at_a_time
 from hogwild.estimators.sklearn_parameters import Parts, check_together, constraints, loss_of, warn_deprecated
+from hogwild.estimators.task import State, Task
 from hogwild.keywords import advised
 from hogwild.losses import SOFTMAX, Loss
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding

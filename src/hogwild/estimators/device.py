@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils._param_validation import StrOptions
 
 from hogwild.errors import ParameterError
 from hogwild.registry import invalid_parameter
-from hogwild.runtimes.cuda import Cuda
-from hogwild.runtimes.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hogwild.runtimes.runtime import Runtime
 
 DEVICES = StrOptions({"cpu", "cuda", "auto"})
 WORTH_A_GPU = 2**24  # non-zeros of the training data times outputs, from which on "auto" takes a GPU
@@ -45,7 +46,11 @@ def device_of(device: str, work: int, *, chosen: bool) -> str:
 
 def runtime_of(device: str) -> Runtime | None:
     """Return the runtime of a device; None: the usual one of the processor."""
-    return Cuda() if device == "cuda" else None
+    if device != "cuda":
+        return None
+    from hogwild.runtimes.cuda import Cuda
+
+    return Cuda()
 
 
 def _has_gpu() -> bool:

@@ -22,17 +22,10 @@ from hogwild.data.dataset import BLOCK_ROWS, Dataset
 from hogwild.data.frequent_first import FrequentFirst
 from hogwild.estimators.classes_fit import ClassesFit
 from hogwild.estimators.compilation_notice import with_notice
-from hogwild.estimators.fit import (
-    NOT_CONVERGED,
-    SPARSE_INTERCEPT_STEP,
-    Learnt,
-    State,
-    Task,
-    diverged_message,
-)
 from hogwild.estimators.output_fit import NO_SHUFFLE, HeldOut, OutputFit, targets_of
 from hogwild.estimators.parallel_fit import ParallelFit, replicated, useful_workers
 from hogwild.estimators.sklearn_parameters import Parts, has_parallel_loop, same_as_sklearn
+from hogwild.estimators.task import NOT_CONVERGED, SPARSE_INTERCEPT_STEP, Learnt, State, Task, diverged_message
 from hogwild.kernels import linear_epochs as loop
 from hogwild.kernels.linear_build import squared_row_norms, train_classes, train_output
 from hogwild.rules import Sequential

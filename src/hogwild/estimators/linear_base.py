@@ -28,7 +28,6 @@ from hogwild.data.dataset import Dataset
 from hogwild.errors import DataError, HogwildError, ParameterError
 from hogwild.estimators.device import with_device
 from hogwild.estimators.direct_fit import WORTH_A_THREAD, fits_directly, learn_directly
-from hogwild.estimators.fit import Learnt, State, Task, learn, overflow_message, state_of
 from hogwild.estimators.inputs import (
     LARGEST_SEED,
     NOTHING_TO_VALIDATE,
@@ -49,7 +48,6 @@ from hogwild.estimators.inputs import (
     split_off,
     told_of_text,
 )
-from hogwild.estimators.onnx_export import to_onnx
 from hogwild.estimators.sklearn_parameters import (
     Parts,
     loss_of,
@@ -59,16 +57,18 @@ from hogwild.estimators.sklearn_parameters import (
     translate,
     with_useful_workers,
 )
+from hogwild.estimators.task import Learnt, State, Task, overflow_message, state_of
 from hogwild.files import format_size
 from hogwild.machine import too_little_memory, usable_cores
-from hogwild.models.linear import LinearModel
-from hogwild.onnx_graph import Inputs
 from hogwild.rules import Sequential
 from hogwild.strategies import Strategy
 
 if TYPE_CHECKING:
     from onnx import ModelProto
     from sklearn.utils import Tags
+
+    from hogwild.models.linear import LinearModel
+    from hogwild.onnx_graph import Inputs
 
 ABSENT_PARAMS = {  # values of parameters that a class lacks
     "loss": "hinge", "penalty": "l2", "l1_ratio": 0.0, "epsilon": 0.1, "early_stopping": False,
@@ -212,13 +212,15 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _trained(self, task: Task, parts: Parts, params: Mapping[str, Any]) -> Learnt:
         """Train, and from the start again where weights overflow: in a run that goes back and halves its step then."""
-        if not fits_directly(params, task.data):
-            return learn(task, parts, params)
-        try:
-            return learn_directly(task, parts, params)
-        except FloatingPointError:
-            assert isinstance(task.data, InMemoryDataset)
-            return learn(replace(task, data=in_sklearn_order(task.data)), parts, params)
+        if fits_directly(params, task.data):
+            try:
+                return learn_directly(task, parts, params)
+            except FloatingPointError:
+                assert isinstance(task.data, InMemoryDataset)
+                task = replace(task, data=in_sklearn_order(task.data))
+        from hogwild.estimators.fit import learn  # with all of ``minimise``, which most fits of arrays do not need
+
+        return learn(task, parts, params)
 
     def _keep_coef(self, coef: Array, *, partial: bool) -> None:
         """Keep weights as ``coef_``. ``partial_fit`` writes them to the array of the call before, as scikit-learn's."""
@@ -283,6 +285,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         return data, *labels_and_weights(data)
 
     def _model(self, intercept: Array) -> LinearModel:
+        from hogwild.models.linear import LinearModel
+
         coef = self.coef_.toarray() if hasattr(self.coef_, "toarray") else self.coef_
         loss, classes = loss_of(self._all_params()), getattr(self, "classes_", None)
         return LinearModel(
@@ -301,6 +305,8 @@ class LinearEstimator(SparseCoefMixin, BaseEstimator):  # type: ignore[misc]  # 
         filled up with values of 0. With ``inputs="table"``, for a model of a table, there is one input [N, 1] for each
         of its columns: double for numbers, with NaN for missing ones, and string for categories.
         """
+        from hogwild.estimators.onnx_export import to_onnx
+
         return to_onnx(self, path, inputs=inputs)
 
     def __sklearn_tags__(self) -> Tags:

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hogwild.data.csr import Array
 from hogwild.data.dataset import Dataset
-from hogwild.estimators.fit import State, Task, state_of
 from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial, zero_coefficients
 from hogwild.estimators.one_at_a_time import one_at_a_time
 from hogwild.estimators.sklearn_parameters import check_together, constraints, warn_deprecated
+from hogwild.estimators.task import State, Task, state_of
 from hogwild.problems.label_encoding import LabelEncoding
 from hogwild.rules import Rule
 from hogwild.strategies import Strategy

@@ -11,11 +11,11 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.linear_model import SGDRegressor
 
 from hogwild.data.csr import Array
-from hogwild.estimators.fit import Task
 from hogwild.estimators.inputs import MatrixLike, RandomState, Rows, is_source, open_source
 from hogwild.estimators.linear_base import LinearEstimator, initial
 from hogwild.estimators.one_at_a_time import one_at_a_time
 from hogwild.estimators.sklearn_parameters import check_together, constraints, loss_of, warn_deprecated
+from hogwild.estimators.task import Task
 from hogwild.keywords import advised
 from hogwild.losses import Loss
 from hogwild.problems.label_encoding import LabelEncoding

@@ -8,7 +8,7 @@ of the node delivers messages between roles exactly once and in order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -52,6 +52,10 @@ class Role(Protocol):
 
     def react(self, event: Event) -> Iterable[Action]:
         """React to an event with actions."""
+
+
+Roles = Mapping[str, Callable[[], Role]]
+"""Functions that make the role of a node, at its start and after each crash, by name of the node."""
 
 
 @dataclass(eq=False)

@@ -15,13 +15,11 @@ import numpy as np
 from hogwild.data import as_dataset
 from hogwild.data.csr import Array, CSRRows
 from hogwild.data.dataset import Chunk, Dataset, EpochPlan
-from hogwild.data.in_memory import InMemoryDataset
 from hogwild.data.reader import ReadOptions
 from hogwild.data.sampling import RowSampling, feature_visits, row_sampling
 from hogwild.data.slices import ENTRIES, copied, in_slices
 from hogwild.data.subsample import subsample
 from hogwild.errors import DataError, ParameterError
-from hogwild.files import format_size
 from hogwild.kernels import factorisation_machine_build, loss_sums
 from hogwild.kernels.linear import ALL_ROWS, FLUSH_ROWS
 from hogwild.kernels.sync_policies import new_sync
@@ -33,6 +31,7 @@ from hogwild.models.factorisation_machine import FactorisationModel
 from hogwild.problems import linear_kernels
 from hogwild.problems.feature_tiers import SAMPLED_ROWS
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
+from hogwild.problems.model_memory import check_memory
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import (
     BoundKernel,
@@ -48,22 +47,6 @@ from hogwild.problems.problem import (
 from hogwild.problems.random_factors import aligned_table, random_factors
 from hogwild.registry import flag, invalid_parameter, is_count
 from hogwild.rules.rule import Rule
-
-# Bytes; to query the free memory takes longer than to allocate less than this.
-LITTLE = 2**22
-
-
-def check_memory(data: Dataset, outputs: int, bytes_each: int) -> None:
-    """Raise a DataError if a model and its copies exceed the free memory, before the system terminates the process."""
-    # Three copies: the parameters, those to return to after a divergence, and a copy to evaluate.
-    needed = 3 * data.n_features * outputs * bytes_each
-    # A packed folder may have a smaller limit of memory.
-    sure = needed <= LITTLE and isinstance(data, InMemoryDataset)
-    if not sure and needed > (room := data.room):
-        what = f"a model of {data.n_features:,} features x {outputs} outputs takes {format_size(needed)} of memory"
-        remedy = f"There is {format_size(room)}. Number features without gaps, hash them into fewer, or allow more."
-        raise DataError(what, path=data.name, remedy=remedy)
-
 
 # Bytes of factors that stay in a core's cache, and among which the writes of workers always conflict.
 NEAR = 2**20

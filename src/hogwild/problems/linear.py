@@ -33,10 +33,10 @@ from hogwild.losses import named as loss_named
 from hogwild.models.linear import LinearModel
 from hogwild.problems import linear_kernels
 from hogwild.problems.dual_ascent import DualAscent
-from hogwild.problems.factorisation_base import check_memory
 from hogwild.problems.feature_tiers import SAMPLED_ROWS, FeatureTiers, eigenvalues, tiers_of
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
+from hogwild.problems.model_memory import check_memory
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import (
     BoundKernel,

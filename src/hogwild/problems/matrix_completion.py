@@ -29,7 +29,7 @@ from hogwild.lazy import cached_property
 from hogwild.losses import our_name
 from hogwild.losses.residual import squared
 from hogwild.models.ratings import RatingsModel
-from hogwild.problems.factorisation_base import check_memory
+from hogwild.problems.model_memory import check_memory
 from hogwild.problems.on_gpu import ProblemOnGPU
 from hogwild.problems.problem import BoundKernel, Defaults, QueueKernel, RangeKernel, RowProblem, State, check_l2
 from hogwild.problems.random_factors import aligned_table, random_factors

@@ -1,21 +1,53 @@
-"""Runtimes, which determine where workers run: threads, processes, a simulator or a Ray cluster."""
+"""Runtimes, which determine where workers run: threads, processes, a simulator or a Ray cluster.
+
+Each is imported when it is first used: threads need neither messages nor a simulator.
+"""
 
 from __future__ import annotations
 
-from hogwild.problems.problem import Problem
-from hogwild.registry import kebab, lookup, not_an_object
-from hogwild.runtimes.cuda import Cuda
-from hogwild.runtimes.local import Local
-from hogwild.runtimes.processes import Processes
-from hogwild.runtimes.ray import Ray
-from hogwild.runtimes.runtime import Runtime
-from hogwild.runtimes.shared_memory.threads import Threads
-from hogwild.runtimes.simulator import Simulator
-from hogwild.strategies.strategy import Strategy
+import importlib
+from typing import TYPE_CHECKING, Any
 
-RUNTIMES: dict[str, type[Runtime]] = {
-    kebab(kind.__name__): kind for kind in (Threads, Processes, Cuda, Simulator, Local, Ray)
+from hogwild.registry import kebab, lookup, not_an_object
+from hogwild.runtimes.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hogwild.problems.problem import Problem
+    from hogwild.runtimes.cuda import Cuda as Cuda
+    from hogwild.runtimes.local import Local as Local
+    from hogwild.runtimes.processes import Processes as Processes
+    from hogwild.runtimes.ray import Ray as Ray
+    from hogwild.runtimes.shared_memory.threads import Threads as Threads
+    from hogwild.runtimes.simulator import Simulator as Simulator
+    from hogwild.strategies.strategy import Strategy
+
+    RUNTIMES: dict[str, type[Runtime]]
+
+_HOMES = {
+    "Threads": "shared_memory.threads",
+    "Processes": "processes",
+    "Cuda": "cuda",
+    "Simulator": "simulator",
+    "Local": "local",
+    "Ray": "ray",
 }
+_NAMES = {kebab(name): name for name in _HOMES}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "RUNTIMES":
+        return {known: _imported(kind) for known, kind in _NAMES.items()}
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hogwild.runtimes' has no attribute {name!r}")
+    return _imported(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _imported(name: str) -> Any:
+    return getattr(importlib.import_module(f"hogwild.runtimes.{_HOMES[name]}"), name)
 
 
 def default_name(strategy: Strategy) -> str:
@@ -29,7 +61,7 @@ def default_for(problem: Problem, strategy: Strategy) -> Runtime:
     Batches, with shared memory or all-reduce, run on processes. Everything else runs on the strategy's default.
     """
     if problem.terms == "batches" and (strategy.shares_memory or strategy.uses_all_reduce):
-        return Processes()
+        return named("processes")
     return named(default_name(strategy))
 
 
@@ -43,7 +75,8 @@ def named(runtime: str | Runtime) -> Runtime:
         return runtime
     if not isinstance(runtime, str):
         raise not_an_object("runtime", "a runtime such as Threads() or its name", runtime, Runtime)
-    return lookup("runtime", runtime, RUNTIMES)()
+    found: Runtime = _imported(lookup("runtime", runtime, _NAMES))()
+    return found
 
 
 __all__ = [

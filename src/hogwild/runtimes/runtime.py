@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hogwild.delays import NONE, DelayOption, DelayStream, delayed_workers
 from hogwild.errors import ParameterError
 from hogwild.machine import MOST_SIMULATED_WORKERS, MOST_WORKERS, usable_cores
-from hogwild.messaging.job import MessageJob, Outcome
 from hogwild.registry import invalid_parameter
-from hogwild.runtimes.messaging.injected_faults import Fault
+
+if TYPE_CHECKING:
+    from hogwild.messaging.job import MessageJob, Outcome
+    from hogwild.runtimes.messaging.injected_faults import Fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,66 @@
-"""Strategies: protocols by which workers share parameters. Each strategy has one file, and one entry here."""
+"""Strategies: protocols by which workers share parameters. Each strategy has one file, and one entry here.
+
+Those by messages are imported when they are first used: a run in one memory needs neither roles nor messages.
+"""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import fields, is_dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import ParameterError
 from hogwild.registry import is_own, kebab, lookup, not_an_object
-from hogwild.strategies.all_to_all import AllToAll
-from hogwild.strategies.elastic_averaging import ElasticAveraging
-from hogwild.strategies.gossip import Gossip
-from hogwild.strategies.local_sgd import DiLoCo, LocalSGD
 from hogwild.strategies.own_strategy import check_own_strategy
-from hogwild.strategies.parameter_server import ParameterServer
 from hogwild.strategies.shared_memory import Averaging, Hogwild, Locked, RoundRobin, Serial
 from hogwild.strategies.strategy import Strategy, worker_count
-from hogwild.strategies.synchronous import LargeMinibatch, Synchronous
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    kebab(kind.__name__): kind
-    for kind in (
-        Serial, Hogwild, Locked, RoundRobin, Averaging, Synchronous, ParameterServer, LocalSGD, DiLoCo,
-        ElasticAveraging, AllToAll, Gossip,
-    )
-}  # fmt: skip
+if TYPE_CHECKING:
+    from hogwild.strategies.all_to_all import AllToAll as AllToAll
+    from hogwild.strategies.elastic_averaging import ElasticAveraging as ElasticAveraging
+    from hogwild.strategies.gossip import Gossip as Gossip
+    from hogwild.strategies.local_sgd import DiLoCo as DiLoCo
+    from hogwild.strategies.local_sgd import LocalSGD as LocalSGD
+    from hogwild.strategies.parameter_server import ParameterServer as ParameterServer
+    from hogwild.strategies.synchronous import LargeMinibatch as LargeMinibatch
+    from hogwild.strategies.synchronous import Synchronous as Synchronous
+
+    STRATEGIES: dict[str, type[Strategy]]
+
+_HOMES = {
+    "Serial": "shared_memory",
+    "Hogwild": "shared_memory",
+    "Locked": "shared_memory",
+    "RoundRobin": "shared_memory",
+    "Averaging": "shared_memory",
+    "Synchronous": "synchronous",
+    "ParameterServer": "parameter_server",
+    "LocalSGD": "local_sgd",
+    "DiLoCo": "local_sgd",
+    "ElasticAveraging": "elastic_averaging",
+    "AllToAll": "all_to_all",
+    "Gossip": "gossip",
+}
+_NAMES = {kebab(name): name for name in _HOMES}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "STRATEGIES":
+        return {known: _imported(kind) for known, kind in _NAMES.items()}
+    if name == "LargeMinibatch":
+        return importlib.import_module("hogwild.strategies.synchronous").LargeMinibatch
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hogwild.strategies' has no attribute {name!r}")
+    return _imported(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _imported(name: str) -> Any:
+    return getattr(importlib.import_module(f"hogwild.strategies.{_HOMES[name]}"), name)
 
 
 def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
@@ -37,13 +73,12 @@ def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
         return check_own_strategy(strategy) if is_own(strategy) else _plain(strategy)
     if not isinstance(strategy, str):
         raise not_an_object("strategy", "a strategy such as Hogwild(workers=4) or its name", strategy, Strategy)
-    kind = lookup("strategy", strategy, STRATEGIES)
+    kind = _imported(lookup("strategy", strategy, _NAMES))
     if kind is Serial:
         if workers not in (None, 1):
             raise ParameterError(f"The strategy 'serial' has one worker. Got {workers}: use 'hogwild' for more.")
         return Serial()
-    # Every strategy but Serial has this field; their base class declares it as a property.
-    return _plain(kind(workers=workers))  # type: ignore[call-arg]
+    return _plain(kind(workers=workers))  # Every strategy but Serial has this field.
 
 
 def _plain(strategy: Any) -> Strategy:

@@ -9,7 +9,7 @@ from typing import Any
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import number_of
-from hogwild.messaging.node import Role
+from hogwild.messaging.node import Role, Roles
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.parameter_server import COMBINATIONS
 from hogwild.strategies.roles import peer_roles
@@ -17,7 +17,7 @@ from hogwild.strategies.roles.broadcast_worker import BroadcastWorker
 from hogwild.strategies.roles.exchanges import SumExchange
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
-from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
+from hogwild.strategies.strategy import Interval, Strategy, check_interval, check_workers
 from hogwild.topologies import Clique
 from hogwild.topologies.mixing_matrix import about
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
-from hogwild.messaging.node import Role
+from hogwild.messaging.node import Role, Roles
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import parts_of, server_roles
 from hogwild.strategies.roles.easgd_worker import EASGDWorker
@@ -15,7 +15,6 @@ from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 from hogwild.strategies.strategy import (
     Interval,
-    Roles,
     Strategy,
     check_count,
     check_interval,

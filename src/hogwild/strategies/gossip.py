@@ -12,13 +12,13 @@ from hogwild.messaging import compression as compressions
 from hogwild.messaging.compression import Half
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import number_of
-from hogwild.messaging.node import Role
+from hogwild.messaging.node import Role, Roles
 from hogwild.strategies.roles import peer_roles
 from hogwild.strategies.roles.adpsgd_worker import ADPSGDWorker
 from hogwild.strategies.roles.exchanges import AverageExchange, MixingPlan
 from hogwild.strategies.roles.membership import Membership
 from hogwild.strategies.roles.synchronous_worker import SynchronousWorker
-from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
+from hogwild.strategies.strategy import Interval, Strategy, check_interval, check_workers
 from hogwild.topologies.mixing_matrix import about, mixing
 
 

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.job import RunConfig
+from hogwild.messaging.node import Roles
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import synchronous_server_roles
 from hogwild.strategies.roles.outer_optimiser import Nesterov
-from hogwild.strategies.strategy import Interval, Roles, Strategy, check_interval, check_workers
+from hogwild.strategies.strategy import Interval, Strategy, check_interval, check_workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hogwild.errors import ParameterError
 from hogwild.messaging import compression as compressions
 from hogwild.messaging.compiled_job import PlainServer
 from hogwild.messaging.job import RunConfig
-from hogwild.messaging.node import Role
+from hogwild.messaging.node import Role, Roles
 from hogwild.registry import invalid_parameter
 from hogwild.strategies import delay_correction
 from hogwild.strategies.delay_correction import Correction
@@ -23,7 +23,6 @@ from hogwild.strategies.roles.parameter_server_worker import ParameterServerWork
 from hogwild.strategies.roles.resident_worker import ResidentWorker
 from hogwild.strategies.strategy import (
     Interval,
-    Roles,
     Strategy,
     check_count,
     check_interval,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hogwild.errors import ParameterError
 from hogwild.keywords import advised
 from hogwild.machine import MOST_WORKERS
-from hogwild.messaging.job import RunConfig
 from hogwild.registry import invalid_parameter, is_count
-from hogwild.strategies.roles import synchronous_server_roles
-from hogwild.strategies.strategy import Access, Roles, Strategy, check_workers
+from hogwild.strategies.strategy import Access, Strategy, check_workers
+
+if TYPE_CHECKING:
+    from hogwild.messaging.job import RunConfig
+    from hogwild.messaging.node import Roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,4 +182,6 @@ class Averaging(Strategy):
                 "Workers that are averaged once, at the end, need a number of epochs: give budget=Budget(epochs=...), "
                 "or use LocalSGD()."
             )
+        from hogwild.strategies.roles import synchronous_server_roles
+
         return synchronous_server_roles(config, config.quota)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hogwild.errors import ParameterError
 from hogwild.machine import MOST_SIMULATED_WORKERS, usable_cores
-from hogwild.messaging.compiled_job import PlainServer
-from hogwild.messaging.job import RunConfig
-from hogwild.messaging.node import Role
 from hogwild.registry import invalid_parameter, is_count
 
 if TYPE_CHECKING:
+    from hogwild.messaging.compiled_job import PlainServer
+    from hogwild.messaging.job import RunConfig
+    from hogwild.messaging.node import Roles
     from hogwild.strategies.synchronous import LargeMinibatch
 
 Access = Literal["free", "locked", "turns"]
@@ -20,9 +19,6 @@ Access = Literal["free", "locked", "turns"]
 
 Interval = int | Literal["auto"]
 """Number of updates of a worker between two exchanges; with "auto" the run chooses it."""
-
-Roles = Mapping[str, Callable[[], Role]]
-"""Functions that make the role of a node, at its start and after each crash, by name of the node."""
 
 
 class Strategy:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from hogwild.errors import ParameterError
 from hogwild.messaging.job import RunConfig
+from hogwild.messaging.node import Roles
 from hogwild.registry import invalid_parameter
 from hogwild.strategies.roles import synchronous_server_roles
-from hogwild.strategies.strategy import Roles, Strategy, check_count, check_workers
+from hogwild.strategies.strategy import Strategy, check_count, check_workers
 
 
 @dataclass(frozen=True, slots=True)

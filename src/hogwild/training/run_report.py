@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from hogwild.data.statistics import describe
 from hogwild.errors import ParameterError
 from hogwild.kernels.conflict_counters import LOST, MET, MISSED, WRITES
-from hogwild.messaging.job import Outcome
 from hogwild.runtimes.shared_memory.conflict_monitor import MOST, ConflictMonitor
 from hogwild.stopping import Budget
 
 if TYPE_CHECKING:
+    from hogwild.messaging.job import Outcome
     from hogwild.runtimes.processes.conflict_monitor import ModuleConflictMonitor
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def as_table(source: Any, reading: ReadOptions) -> pyarrow.Table | None:
-    """Return a data frame that has to be encoded as an Arrow table; None for arrays and for frames of numbers alone.
+    """Return a data frame that has to be encoded as an Arrow table; None for frames of numbers alone.
 
     A frame of numbers alone is encoded if the options have a label, roles or an encoding.
 
@@ -35,8 +35,6 @@ def as_table(source: Any, reading: ReadOptions) -> pyarrow.Table | None:
     >>> as_table(pandas.DataFrame({"age": [30]}), ReadOptions()) is None
     True
     """
-    if not hasattr(source, "__arrow_c_stream__"):
-        return None
     try:
         import pyarrow as pa
     except ImportError:
@@ -49,14 +47,7 @@ def as_table(source: Any, reading: ReadOptions) -> pyarrow.Table | None:
             f"the data frame cannot be made into a table ({reason})",
             remedy="Give each column values of one type: numbers, texts, categories or lists of them.",
         ) from None
-    asked = is_asked_for(reading)
-    return table if asked or not all(is_number(kind) for kind in table.schema.types) else None
-
-
-def is_asked_for(reading: ReadOptions) -> bool:
-    """Return whether options ask for the encoding of a frame also where it has numbers alone."""
-    given = (reading.label, reading.roles, reading.fields, reading.encoding)
-    return any(option is not None for option in given)
+    return table if reading.encodes_numbers or not all(is_number(kind) for kind in table.schema.types) else None
 
 
 def rows_of_table(

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hogwild.messaging.compression import Compression
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import COORDINATOR, server, worker
-from hogwild.messaging.node import Role
+from hogwild.messaging.node import Role, Roles
 from hogwild.strategies.roles.change_log import LOGGED, ChangeLog
 from hogwild.strategies.roles.coordinator import Coordinator
 from hogwild.strategies.roles.membership import Membership
@@ -17,7 +17,6 @@ from hogwild.strategies.roles.outer_optimiser import OuterOptimiser, PlainOuter
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.strategies.roles.parameter_server_worker import ParameterServerWorker
 from hogwild.strategies.roles.resident_worker import ResidentWorker
-from hogwild.strategies.strategy import Roles
 
 
 def parts_of(config: RunConfig, shards: int) -> tuple[tuple[int, int], ...]:
