@@ -72,6 +72,8 @@ def test_a_program_is_killed(program):
     spilled = sockets.parent / "ray_spilled_objects_of_a_test"
     spilled.mkdir()
     assert names(running.started()) >= AGENTS
+    scripts = {Path(word).name for each in running.started() for word in each.cmdline()}
+    assert not scripts & {"monitor.py", "log_monitor.py", "dashboard.py"}, "processes that one run does not need"
     running.kill()
     running.leaves_nothing()
     assert not spilled.exists()

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from types import ModuleType
 from typing import Any, NoReturn
@@ -134,7 +134,11 @@ def connected(address: str | None, cpus: float) -> Iterator[ModuleType]:
             raise WorkerError(refusal)
     with own_cluster() if named == OWN else nullcontext() as own:
         try:
-            with _no_handler_of_ray(), own.marking() if own else nullcontext():
+            with ExitStack() as starting:
+                starting.enter_context(_no_handler_of_ray())
+                if own:
+                    starting.enter_context(own.marking())
+                    starting.enter_context(own.few_processes())
                 context = _started(ray, named, options)
             if own:
                 own.tell(os.fsencode(context.address_info["session_dir"]))

@@ -15,6 +15,8 @@ import psutil
 from hogwild.runtimes.ray import watchdog
 
 REAP_SECONDS = 20.0  # limit of the wait for the watchdog, which itself needs at most half of it
+# Methods of Ray's class of a node, each of which starts a process of Python.
+UNNEEDED = "start_monitor", "start_log_monitor", "start_api_server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,33 @@ class OwnCluster:
                 else:
                     os.environ[name] = value
 
+    @contextmanager
+    def few_processes(self) -> Iterator[None]:
+        """Keep Ray from starting processes, within the block, that the cluster of one run does not need.
+
+        These are the autoscaler, the collector of what workers print, which is switched off, and the server of the
+        dashboard, which starts without the dashboard, too. Ray waits for the last one, and stops one after the other.
+        """
+        from ray._private.node import Node
+
+        given = {name: getattr(Node, name) for name in UNNEEDED if hasattr(Node, name)}
+        for name in given:
+            setattr(Node, name, _nothing)
+        try:
+            yield
+        finally:
+            for name, method in given.items():
+                setattr(Node, name, method)
+
     def tell(self, message: bytes) -> None:
         """Send a message to the watchdog."""
         assert self.watching.stdin is not None
         with suppress(OSError):  # the watchdog was killed: the cluster is stopped without it
             self.watching.stdin.write(message)
+
+
+def _nothing(node: object, **options: object) -> None:
+    """Start nothing."""
 
 
 @contextmanager
