@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from hogwild.jit import Entries, _digest, bind, compiled, specialise
+from hogwild.jit import Entries, bind, compiled, digest_of, specialise
 from hogwild.kernel_cache import EntryCompiler
 from hogwild.kernels.argument_record import RecordCompiler, call_with_record, record, record_layout
 from hogwild.kernels.atomics import load
@@ -48,7 +48,7 @@ BASE = """
 def digest(source=BASE, template="template", **parts):
     module = functions(source, np=np)
     given = {name: getattr(module, function) for name, function in parts.items()}
-    return _digest(bind(getattr(module, template), **given))
+    return digest_of(bind(getattr(module, template), **given))
 
 
 def test_the_same_text_has_the_same_digest():
@@ -94,7 +94,7 @@ def test_the_digest_of_machine_code_changes_with_its_c_function():
 
 def stamp(compiler):
     entries = Entries(weighed, numba.float64, compiler, cache=True)
-    return entries._digest(weighed)
+    return entries.digest_of(weighed)
 
 
 def test_the_digest_does_not_change_with_what_is_not_compiled_in():
@@ -105,7 +105,7 @@ def test_the_digest_sees_what_a_function_closes_over():
     def scaled(by):
         return lambda x: x * by
 
-    assert _digest(scaled(2.0)) == _digest(scaled(2.0)) != _digest(scaled(3.0))
+    assert digest_of(scaled(2.0)) == digest_of(scaled(2.0)) != digest_of(scaled(3.0))
 
 
 def test_parts_take_the_place_of_names_at_any_depth():
