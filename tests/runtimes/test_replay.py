@@ -75,6 +75,11 @@ def test_what_is_no_trace_is_refused(problem, tmp_path):
         (tmp_path / "trace.json").write_text(content)
         with pytest.raises(DataError, match="no trace"):
             Trace.load(tmp_path / "trace.json")
+    for number in (np.inf, np.nan):
+        for node in (NodeTrace(bursts=[(number, 8)]), NodeTrace([number]), NodeTrace(ways={"Push": [0.1, number]})):
+            Trace({"worker-0": node}).save(tmp_path / "trace.json")
+            with pytest.raises(DataError, match="no trace"):
+                Trace.load(tmp_path / "trace.json")
     with pytest.raises(ParameterError, match="no bursts of worker-1"):
         descended(problem, Simulator.replay(Trace({"worker-0": NodeTrace(bursts=[(1.0, 10)])})))
 

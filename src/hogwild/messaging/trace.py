@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -106,13 +106,24 @@ class Trace:
 
 def _node_trace(entry: dict[str, Any]) -> NodeTrace:
     ways, waking, latencies, handling = (
-        {str(kind): [float(second) for second in seconds] for kind, seconds in entry[name].items()}
+        {str(kind): _durations(seconds) for kind, seconds in entry[name].items()}
         for name in ("ways", "waking", "latencies", "handling")
     )
-    bursts = [(float(seconds), int(terms)) for seconds, terms in entry["bursts"]]
-    evaluations = [float(seconds) for seconds in entry.get("evaluations", ())]
-    starts = [float(start) for start in entry["starts"]]
+    bursts = [(_durations([seconds])[0], int(terms)) for seconds, terms in entry["bursts"]]
+    evaluations = _durations(entry.get("evaluations", ()))
+    starts = _durations(entry["starts"])
     return NodeTrace(starts, bursts, ways, waking, latencies, handling, evaluations)
+
+
+def _durations(seconds: Iterable[float]) -> list[float]:
+    """Return durations as numbers; raise ``ValueError`` for one that is not finite.
+
+    Between two machines, whose clocks differ, a duration may be negative.
+    """
+    found = [float(each) for each in seconds]
+    if not np.isfinite(found).all():
+        raise ValueError("a duration is not finite")
+    return found
 
 
 def _figures(seconds: list[float]) -> dict[str, float]:
