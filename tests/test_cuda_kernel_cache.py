@@ -35,14 +35,14 @@ class Kernel:
     """A compiled kernel, which is all in its code."""
 
     def __init__(self, code: str, *, sensitive: bool = False) -> None:
-        self.code, self.launch_config_sensitive, self.codegen = code, sensitive, Codegen()
+        self.code, self.sensitive, self.codegen = code, sensitive, Codegen()
 
     def _reduce_states(self) -> dict[str, Any]:
-        return {"code": self.code}
+        return {"code": self.code, "launch_config_sensitive": self.sensitive}
 
     @classmethod
-    def _rebuild(cls, **state: Any) -> Kernel:
-        return cls(**state)
+    def _rebuild(cls, code: str, launch_config_sensitive: bool) -> Kernel:
+        return cls(code, sensitive=launch_config_sensitive)
 
 
 @pytest.fixture(autouse=True)

@@ -94,7 +94,7 @@ def test_the_digest_of_machine_code_changes_with_its_c_function():
 
 def stamp(compiler):
     entries = Entries(weighed, numba.float64, compiler, cache=True)
-    return entries.digest_of(weighed)
+    return entries._digest(weighed)
 
 
 def test_the_digest_does_not_change_with_what_is_not_compiled_in():

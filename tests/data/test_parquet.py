@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +155,11 @@ def test_weights(tmp_path: Path) -> None:
 
 
 def test_unlabelled(tmp_path: Path) -> None:
-    assert read_table(tmp_path, pa.table({"x": [1, 1]}), unlabelled=True).labels.tolist() == [0.0, 0.0]
+    assert read_table(tmp_path, pa.table({"x": [1, 1]}), unlabelled=True).labels.tolist() == pytest.approx(
+        [nan, nan], nan_ok=True
+    )
     labels = read_table(tmp_path, pa.table({"x": [1, 1], "label": [None, 3]}), unlabelled=True).labels
-    assert labels.tolist() == [0.0, 3.0]
+    assert labels.tolist() == pytest.approx([nan, 3.0], nan_ok=True)
 
 
 X = [1.0, 1.0, 1.0]

@@ -318,7 +318,7 @@ def test_a_part_is_read_as_the_loader_does():
         drawn = DataLoader(range(10), sampler=RandomSampler(range(10), replacement=True))
         with pytest.raises(ParameterError, match="RandomSampler"):
             worker.split(drawn)
-        with pytest.raises(ParameterError, match="batch size"):
+        with pytest.raises(ParameterError, match="batch_size=None"):
             worker.split(DataLoader(range(10), batch_size=None))
 
 

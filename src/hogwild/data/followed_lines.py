@@ -18,7 +18,7 @@ import numpy as np
 from hogwild.data.compression import compression_of
 from hogwild.data.readers.line_segments import Segment
 from hogwild.data.remote import is_remote
-from hogwild.data.streams import STDIN, WRITER_SECONDS, opened
+from hogwild.data.streams import STDIN, opened
 from hogwild.data.text_limits import TextLimits
 from hogwild.errors import DataError, ParameterError
 
@@ -161,7 +161,7 @@ class FollowedLines:
                 raise self._error("this is a folder", "Name a file that grows, or a pipe.")
             if stat.S_ISREG(mode):
                 return os.open(path, os.O_RDONLY)
-            return opened(path, WRITER_SECONDS if seconds is None else min(seconds, WRITER_SECONDS))
+            return opened(path, seconds)
         except FileNotFoundError:
             raise self._error("there is no such file", "Create it, or check the path.") from None
         except OSError as error:

@@ -142,8 +142,9 @@ class Stream:
             yield path
 
 
-def opened(path: Path, seconds: float = WRITER_SECONDS) -> int:
-    """Return the descriptor of a pipe or a device, as soon as a program writes to it, within these seconds."""
+def opened(path: Path, at_most: float | None = None) -> int:
+    """Return the descriptor of a pipe or a device as soon as a program writes to it, ``WRITER_SECONDS`` at most."""
+    seconds = WRITER_SECONDS if at_most is None else min(at_most, WRITER_SECONDS)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:

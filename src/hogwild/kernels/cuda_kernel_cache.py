@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import pickle
-import uuid
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numba
 import numpy as np
 
 from hogwild.cache_folder import cache_folder
+from hogwild.files import write_file
 from hogwild.jit import Function, digest_of
 from hogwild.lazy import cached_property
 
@@ -56,21 +56,15 @@ class CudaKernelCache:
 
     def save_overload(self, signature: object, kernel: Any) -> None:
         """Write a compiled kernel to its file. Where that cannot be done, as on a full disk, it is used unkept."""
-        # Some versions compile some kernels for the number of threads of one launch.
-        if getattr(kernel, "launch_config_sensitive", False):
-            return
-        file = self._file(signature, kernel.codegen)
-        partial = file.with_name(f"{file.name}.{uuid.uuid4().hex[:12]}")
         # Kernels that are linked with other files cannot be pickled: a RuntimeError.
         with contextlib.suppress(OSError, RuntimeError, pickle.PicklingError, ImportError):
             from numba.cuda.serialize import dumps
 
-            content = dumps(kernel._reduce_states())
-            try:
-                partial.write_bytes(hashlib.sha256(content).digest() + content)
-                partial.replace(file)
-            finally:
-                partial.unlink(missing_ok=True)
+            states = kernel._reduce_states()
+            # Newer versions compile some kernels for the number of threads of one launch.
+            if not states.get("launch_config_sensitive"):
+                content = dumps(states)
+                write_file(self._file(signature, kernel.codegen), hashlib.sha256(content).digest() + content)
 
     def flush(self) -> None:
         """Remove all files of this kernel."""
