@@ -39,6 +39,7 @@ SLOW = (
     "cli/test_streams.py & narrow_terminals & -1",
     "cli/test_streams.py & narrow_terminals & many",
     "cli/test_streams.py::test_no_control_character",
+    "cuda/test_cuda.py::test_training_on_the_simulator & averages",
     "cuda/test_cuda.py::test_training_on_the_simulator & cuts",
     "cuda/test_cuda.py::test_training_on_the_simulator & estimators",
     "cuda/test_cuda.py::test_training_on_the_simulator & lanes",
@@ -127,6 +128,8 @@ SLOW = (
 
 # Others of a kind of which the first tier has one or a few.
 ALIKE = (
+    "test_imports.py & later[HogwildOneClassSVM]",
+    "test_imports.py & later[HogwildRegressor]",
     "cli/test_interactions_command.py::test_train_and_predict & ffm",
     "cli/test_predict.py::test_numbers",
     "cli/test_predict.py::test_several_classes",

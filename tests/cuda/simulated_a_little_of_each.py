@@ -10,7 +10,6 @@ from numba import config
 from simulated_linear import FEATURES, check_averaging, check_evaluation, check_snapshots, check_streams, rows_of
 
 from hogwild import (
-    Averaging,
     Cuda,
     FactorisationMachine,
     FieldAwareFactorisationMachine,
@@ -63,10 +62,6 @@ if __name__ == "__main__":
         alone = minimise(problem, "adagrad", strategy=Serial(), budget=epochs)
         assert gpu.history[-1]["updates"] == alone.history[-1]["updates"]
         assert gpu.objective < 1.25 * abs(alone.objective), (problem, gpu.objective, alone.objective)
-        if problem not in PROBLEMS[::2]:  # Simulated averages of all of them take long.
-            continue
-        apart = minimise(problem, "adagrad", strategy=Averaging(2), runtime=Cuda(), budget=3)
-        assert apart.objective < 1.5 * abs(alone.objective), (problem, apart.objective, alone.objective)
     first, second = (
         minimise(PROBLEMS[0], "adagrad", strategy="synchronous", runtime=Cuda(), budget=2) for _ in range(2)
     )

@@ -24,7 +24,7 @@ from hogwild import (
 from hogwild.errors import HogwildError, ParameterError
 
 
-@pytest.mark.parametrize("name", ["a_little_of_each", "linear", "estimators", "ratings", "lanes", "cuts"])
+@pytest.mark.parametrize("name", ["a_little_of_each", "averages", "linear", "estimators", "ratings", "lanes", "cuts"])
 def test_training_on_the_simulator(name: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name(f"simulated_{name}.py")
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
