@@ -11,6 +11,10 @@ import functools
 
 # Programs that are started and killed, clusters, limits of memory, everything that waits for real time to pass.
 SLOW = (
+    "data/test_packed_on_machines.py::test_what_cannot_be_packed",
+    "data/test_row_blocks.py::test_memory_does_not_grow",
+    "messages/test_exchanged_changes.py::test_a_run_continues & [from]",
+    "modules/test_worker_death.py::test_one_that_stands_still",
     "test_examples.py & criteo.py",
     "data/test_table_samples.py::test_large_frames_of_polars",
     "data/test_tables.py::test_several_processes_pack_a_table_as_one_does",
@@ -128,6 +132,19 @@ SLOW = (
 
 # Others of a kind of which the first tier has one or a few.
 ALIKE = (
+    "data/test_packed_side_by_side.py::test_several_processes_write & parquet",
+    "data/test_packed_side_by_side.py::test_several_processes_write & vw",
+    "data/test_row_blocks.py::test_scores_are_those & late",
+    "data/test_row_blocks.py::test_scores_are_those & ones",
+    "data/test_row_blocks.py::test_scores_of_every_format & parquet",
+    "data/test_row_blocks.py::test_scores_of_every_format & npz",
+    "test_imports.py::test_names_that_are & [data]",
+    "test_imports.py::test_names_that_are & [runtimes]",
+    "test_own_parts.py::test_a_loss_may_return & as_list",
+    "test_own_parts.py::test_a_loss_may_return & in_32_bits",
+    "test_own_parts.py::test_a_loss_that_fails & beyond_the_end-Locked",
+    "test_own_parts.py::test_a_loss_that_fails & beyond_the_end-RoundRobin",
+    "test_own_parts.py::test_a_loss_that_fails & not_a_number-serial",
     "test_imports.py & later[HogwildOneClassSVM]",
     "test_imports.py & later[HogwildRegressor]",
     "cli/test_interactions_command.py::test_train_and_predict & ffm",
