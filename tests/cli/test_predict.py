@@ -149,6 +149,7 @@ def test_a_row_without_a_known_label_leaves_no_accuracy(
     label: str, labels: tuple[str, str], loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was taken for the first class, or for 0."""
+    pytest.importorskip("pyarrow", reason="pip install 'hogwild[parquet]'")
     rows = "".join(f"{labels[row % 2]},{row % 2}\n" for row in range(20))
     (tmp_path / "a.csv").write_text(f"label,x\n{rows}")
     (tmp_path / "b.csv").write_text(f"label,x\n{rows}{label},1\n")
