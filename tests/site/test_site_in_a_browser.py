@@ -67,6 +67,11 @@ def browser():
         opened.close()
 
 
+def given_up(asked):
+    """Whether the browser itself gave a request up, because its page was left before the answer was there."""
+    return asked.failure == "net::ERR_ABORTED"
+
+
 @pytest.fixture
 def visit(browser, address):
     """Open pages; at the end nothing may have complained, failed, or come from elsewhere."""
@@ -78,7 +83,7 @@ def visit(browser, address):
         page = context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("requestfailed", lambda asked: complaints.append(f"failed: {asked.url}"))
+        page.on("requestfailed", lambda asked: None if given_up(asked) else complaints.append(f"failed: {asked.url}"))
         page.on("response", lambda got: complaints.append(f"{got.status}: {got.url}") if got.status >= 400 else None)
         page.on(
             "request", lambda asked: None if asked.url.startswith((address, "data:")) else complaints.append(asked.url)
