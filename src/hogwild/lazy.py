@@ -1,9 +1,11 @@
-"""Attributes that are computed when they are first read."""
+"""Attributes of objects that are computed, and names of packages that are imported, when they are first read."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -26,4 +28,29 @@ else:
             return values[self.attrname]
 
 
-__all__ = ["cached_property"]
+def late_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports names when they are first read.
+
+    ``homes`` has the module of each name.
+
+    >>> find, _ = late_names("hogwild.rules", {"SGD": "hogwild.rules.sgd"})
+    >>> find("SGD").__name__
+    'SGD'
+    >>> find("SDG")
+    Traceback (most recent call last):
+    AttributeError: module 'hogwild.rules' has no attribute 'SDG'
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    def names() -> list[str]:
+        module = sys.modules[package]
+        return sorted({*vars(module), *module.__all__})
+
+    return find, names
+
+
+__all__ = ["cached_property", "late_names"]

@@ -5,8 +5,9 @@ Each is imported when it is first used: a classifier needs neither recommenders 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hogwild.lazy import late_names
 
 if TYPE_CHECKING:
     from hogwild.estimators.classifier import HogwildClassifier as HogwildClassifier
@@ -26,13 +27,4 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hogwild.estimators' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _HOMES)

@@ -5,9 +5,9 @@ Each is imported when it is first used: threads need neither messages nor a simu
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from hogwild.lazy import late_names
 from hogwild.registry import kebab, lookup, not_an_object
 from hogwild.runtimes.runtime import Runtime
 
@@ -24,30 +24,19 @@ if TYPE_CHECKING:
     RUNTIMES: dict[str, type[Runtime]]
 
 _HOMES = {
-    "Threads": "shared_memory.threads",
-    "Processes": "processes",
-    "Cuda": "cuda",
-    "Simulator": "simulator",
-    "Local": "local",
-    "Ray": "ray",
+    "Threads": "hogwild.runtimes.shared_memory.threads",
+    "Processes": "hogwild.runtimes.processes",
+    "Cuda": "hogwild.runtimes.cuda",
+    "Simulator": "hogwild.runtimes.simulator",
+    "Local": "hogwild.runtimes.local",
+    "Ray": "hogwild.runtimes.ray",
 }
 _NAMES = {kebab(name): name for name in _HOMES}
+_imported, __dir__ = late_names(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "RUNTIMES":
-        return {known: _imported(kind) for known, kind in _NAMES.items()}
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hogwild.runtimes' has no attribute {name!r}")
-    return _imported(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
-def _imported(name: str) -> Any:
-    return getattr(importlib.import_module(f"hogwild.runtimes.{_HOMES[name]}"), name)
+    return {known: _imported(kind) for known, kind in _NAMES.items()} if name == "RUNTIMES" else _imported(name)
 
 
 def default_name(strategy: Strategy) -> str:

@@ -5,12 +5,12 @@ Those by messages are imported when they are first used: a run in one memory nee
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import fields, is_dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from hogwild.errors import ParameterError
+from hogwild.lazy import late_names
 from hogwild.registry import is_own, kebab, lookup, not_an_object
 from hogwild.strategies.own_strategy import check_own_strategy
 from hogwild.strategies.shared_memory import Averaging, Hogwild, Locked, RoundRobin, Serial
@@ -29,38 +29,25 @@ if TYPE_CHECKING:
     STRATEGIES: dict[str, type[Strategy]]
 
 _HOMES = {
-    "Serial": "shared_memory",
-    "Hogwild": "shared_memory",
-    "Locked": "shared_memory",
-    "RoundRobin": "shared_memory",
-    "Averaging": "shared_memory",
-    "Synchronous": "synchronous",
-    "ParameterServer": "parameter_server",
-    "LocalSGD": "local_sgd",
-    "DiLoCo": "local_sgd",
-    "ElasticAveraging": "elastic_averaging",
-    "AllToAll": "all_to_all",
-    "Gossip": "gossip",
+    "Serial": "hogwild.strategies.shared_memory",
+    "Hogwild": "hogwild.strategies.shared_memory",
+    "Locked": "hogwild.strategies.shared_memory",
+    "RoundRobin": "hogwild.strategies.shared_memory",
+    "Averaging": "hogwild.strategies.shared_memory",
+    "Synchronous": "hogwild.strategies.synchronous",
+    "ParameterServer": "hogwild.strategies.parameter_server",
+    "LocalSGD": "hogwild.strategies.local_sgd",
+    "DiLoCo": "hogwild.strategies.local_sgd",
+    "ElasticAveraging": "hogwild.strategies.elastic_averaging",
+    "AllToAll": "hogwild.strategies.all_to_all",
+    "Gossip": "hogwild.strategies.gossip",
 }
 _NAMES = {kebab(name): name for name in _HOMES}
+_imported, __dir__ = late_names(__name__, {**_HOMES, "LargeMinibatch": _HOMES["Synchronous"]})
 
 
 def __getattr__(name: str) -> Any:
-    if name == "STRATEGIES":
-        return {known: _imported(kind) for known, kind in _NAMES.items()}
-    if name == "LargeMinibatch":
-        return importlib.import_module("hogwild.strategies.synchronous").LargeMinibatch
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hogwild.strategies' has no attribute {name!r}")
-    return _imported(name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
-def _imported(name: str) -> Any:
-    return getattr(importlib.import_module(f"hogwild.strategies.{_HOMES[name]}"), name)
+    return {known: _imported(kind) for known, kind in _NAMES.items()} if name == "STRATEGIES" else _imported(name)
 
 
 def named(strategy: str | Strategy, workers: int | None = None) -> Strategy:
