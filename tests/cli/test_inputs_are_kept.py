@@ -72,6 +72,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     (("train", "a.csv", *STEPS, "--weight", "label"), "this column is the label and the weight"),
     (("train", "a.csv", *STEPS, "--numeric", "x", "--categorical", "x"), "has two roles, numeric and categorical"),
     (("train", "a.svm", *STEPS, "--numeric", "x"), "are for columns of tables, and 'a.svm' is a svmlight file"),
+    (("train", "a.svm", *STEPS, "--fields", "x"), "are for columns of tables, and 'a.svm' is a svmlight file"),
     (("train", "a.svm", *STEPS, "--no-header"), "are for columns of tables, and 'a.svm' is a svmlight file"),
     (("train", "a.svm", *STEPS, "--weight", "x"), "The weight 'x' names a column of a table"),
     (("pack", "a.svm", "new", "--drop", "x"), "are for columns of tables, and 'a.svm' is a svmlight file"),

@@ -268,6 +268,15 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert "numbers (standard): age, price; categories (hash): city, user_id" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
+def test_labels_that_are_texts_are_no_numbers(loss: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, "label,x\nno,1\nyes,2\nno,3\nyes,4\n")
+    for problem in (hogwild.Linear, hogwild.FactorisationMachine):
+        with pytest.raises(DataError, match="the labels are texts such as 'no' and 'yes', not numbers"):
+            hogwild.minimise(problem(path, loss), budget=1)
+    assert hogwild.minimise(hogwild.Linear(path), budget=1).model.predict(path).tolist() == [0, 0, 1, 1]
+
+
 def test_other_forms_of_a_table_give_the_same_scores(model: Any, tmp_path: Path) -> None:
     trained, folder = model
     expected, table = trained.decide(folder / "a.csv"), pa.Table.from_pandas(frame())

@@ -13,7 +13,7 @@ from hogwild import Checkpoints, Hogwild, Linear, Local, LocalSGD, ParameterServ
 from hogwild.messaging.deltas import SparseDelta, add, part
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.protocol import Train
-from hogwild.rules import SGD, AdaGrad
+from hogwild.rules import SGD, AdaGrad, Adam
 from hogwild.runtimes.messaging.injected_faults import Crash, Link
 from hogwild.schedules import Constant
 from hogwild.strategies.roles import parts_of
@@ -60,7 +60,11 @@ def test_features_that_a_burst_has_often_are_frequent_and_the_others_are_exchang
     assert tiers.whole_every % 500 == 0
     assert tiers.whole_every <= ROWS // 2 // 2
     assert exchange_tiers(Linear(data), AdaGrad(), 1, 500) is None
-    assert exchange_tiers(Linear(data), SGD(), 2, 500) is None
+    oftener = exchange_tiers(Linear(data), SGD(), 2, 500)
+    assert oftener is not None
+    assert oftener.frequent == tiers.frequent
+    assert oftener.whole_every < tiers.whole_every
+    assert exchange_tiers(Linear(data), Adam(), 2, 500) is None  # How far its steps lead is not known.
     unordered = data[0][:, ::-1], data[1]
     assert exchange_tiers(Linear(unordered), AdaGrad(), 2, 500) is None
 

@@ -63,10 +63,10 @@ def check_columns(reader: Reader, reading: ReadOptions, name: str) -> None:
             f"The weight {reading.weight!r} names a column of a table, and '{name}' is a {reader.name} file, "
             "whose columns have no names: leave it out."
         )
-    if reading.roles is not None or reading.header is not None:
+    if reading.roles is not None or reading.header is not None or reading.fields:
         raise ParameterError(
-            f"The options numeric, categorical, text, drop and header are for columns of tables, and '{name}' is a "
-            f"{reader.name} file: leave them out."
+            f"The options numeric, categorical, text, drop, fields and header are for columns of tables, and '{name}' "
+            f"is a {reader.name} file: leave them out."
         )
 
 

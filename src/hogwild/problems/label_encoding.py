@@ -110,6 +110,8 @@ def label_encoding_for(loss: Loss, data: Dataset) -> LabelEncoding:
     if loss.targets == "any" and found is not None and found[0].tolist() == [-1, 1]:
         return LabelEncoding(found[0])
     if loss.targets != "classes":
+        if loss.targets != "any":
+            _check_numbers(loss, data)
         return LabelEncoding(None, counts=loss.targets == "counts")
     classes = data.labels()[:2] if found is None else found[0]
     if len(classes) < 2:
@@ -124,3 +126,16 @@ def label_encoding_for(loss: Loss, data: Dataset) -> LabelEncoding:
             remedy=f"The loss '{loss}' is for classes. For numbers use 'squared' or 'huber'.",
         )
     return LabelEncoding(classes)
+
+
+def _check_numbers(loss: Loss, data: Dataset) -> None:
+    """Raise DataError if the labels of a table are texts, which are numbered, and the loss is for numbers."""
+    texts = None if data.encoding is None else data.encoding.classes
+    if texts is None:
+        return
+    some = " and ".join(repr(text) for text in texts[:2])
+    raise DataError(
+        f"the labels are texts such as {some}, not numbers",
+        path=data.name,
+        remedy=f"The loss '{loss}' is for numbers. For classes use 'logistic' or 'hinge'.",
+    )

@@ -44,6 +44,7 @@ from hogwild.problems.problem import (
     Replicas,
     RowProblem,
     State,
+    TypicalTerm,
     check_l2,
     default_l2,
     is_strength,
@@ -294,6 +295,12 @@ class Linear(RowProblem):
         """Return the share of the rows that have each feature, and 1 for the intercept, which every row changes."""
         visits = feature_visits(self.source, self.sampling.chances(self.source))
         return visits / max(1, self.source.n_rows), np.ones(1)
+
+    def typical_term(self) -> TypicalTerm:
+        """Return what a typical row is like along one of its features."""
+        few = subsample(self.source, SAMPLED_ROWS).rows
+        square = float(np.mean(np.square(few.values, dtype=np.float64))) if few.values.size else 1.0
+        return TypicalTerm(self._largest_curvature(few) * square, self.loss(0.0, 1.0)[1] ** 2 * square)
 
     @property
     def has_sparse_terms(self) -> bool:

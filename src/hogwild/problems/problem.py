@@ -107,6 +107,14 @@ class Replicas(Protocol):
         """Return the bound loop of one worker."""
 
 
+@dataclass(frozen=True, slots=True)
+class TypicalTerm:
+    """Largest curvature of a term along one of its coordinates, and its squared gradient at parameters of zero."""
+
+    curvature: float
+    squared_gradient: float
+
+
 class Problem(ABC):
     """Objective that is a sum of many terms; a term is a row of a data set or a batch of samples, and one update."""
 
@@ -192,6 +200,10 @@ class RowProblem(Problem):
 
         None where it is not known.
         """
+        return None
+
+    def typical_term(self) -> TypicalTerm | None:
+        """Return what a typical term is like along one of its coordinates; None if it is not known."""
         return None
 
     @property

@@ -3,13 +3,17 @@
 Workers that exchange rarely all move the frequent coordinates towards the same optimum. The sum of their changes would
 overshoot it, and their mean is right. A rare coordinate is changed by one worker alone, and its change has to count in
 full. So a change is divided by the expected number of workers that change the same coordinate between two exchanges.
+Where steps are short beside the way to the optimum, changes of several workers add up as those of one would that had
+all their rows: they are weighed so that together they come as far as it does.
 
-Sums of squared gradients are averaged, those of rare coordinates as well. Then the steps of a coordinate fall as those
-of one worker do, although the changes of all workers count: their sum would make steps too short for a mean of changes.
+Sums of squared gradients are averaged, those of rare coordinates as well, and so are momentum and other means. Then the
+steps of a coordinate fall as those of one worker do, although the changes of all workers count: their sum would make
+steps too short for a mean of changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +23,9 @@ from numpy.typing import NDArray
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
+from hogwild.schedules.schedule import Step
 from hogwild.training.exchange_tiers import ExchangeTiers
+from hogwild.training.interval_progress import measurable_term, progress
 from hogwild.training.row_trainer import pack_state
 
 OCTAVE = 16  # levels of weights between a weight and twice that weight
@@ -36,7 +42,13 @@ class ChangeWeights:
     @classmethod
     def full(cls, state: State) -> ChangeWeights:
         """Return weights with which all changes count in full."""
-        return cls(tuple(np.ones(len(part), np.float32) for part in state), np.zeros(state[0].shape[1], np.float32))
+        return cls.alike(state, 1.0)
+
+    @classmethod
+    def alike(cls, state: State, weight: float) -> ChangeWeights:
+        """Return weights with which all changes count alike."""
+        parts = tuple(np.full(len(part), weight, np.float32) for part in state)
+        return cls(parts, np.zeros(state[0].shape[1], np.float32))
 
     def packed(self) -> Floats:
         """Return the weight of each value, in the order of ``pack_state``.
@@ -68,35 +80,67 @@ def levels(weights: Floats) -> tuple[Any, Floats]:
 
 def change_weights(
     problem: RowProblem, rule: Rule, state: State, workers: float, interval: int, averages: bool, tiers: ExchangeTiers |
-    None = None,
+    None = None, step: Step | None = None,
 ) -> ChangeWeights | None:  # fmt: skip
     """Return the weights of changes; None where all count alike.
 
     ``workers`` is the number of those among which an exchange spreads changes. ``averages`` tells whether the strategy
-    takes the mean of the changes, which divides each by that number already.
+    takes the mean of the changes, which divides each by that number already. ``step`` is the initial step size, if
+    there is one.
     """
-    rates = problem.touch_rates()
-    if rates is None or workers <= 1:
+    rates, times = problem.touch_rates(), workers if averages else 1
+    if workers <= 1 or (rates is None and rule.adds_up):
         return None
-    times = workers if averages else 1
+    if rates is None:
+        return ChangeWeights.alike(state, times / workers)
     rows: list[Any] = [interval] * len(rates)
     if tiers is not None:
         rows[0] = tiers.intervals(len(rates[0]), interval)
+    term = measurable_term(problem, rule)
+
+    def weights(rate: NDArray[np.float64], each: Any) -> NDArray[np.float64]:
+        if term is None or step is None:
+            return _share_of_changers(rate * each, workers)
+        return _share_of_progress(progress(term, rule, step, rate, each), workers)
+
     parts = tuple(
-        (times * np.repeat(_weights(rate, workers, each), len(part) // len(rate))).astype(np.float32)
+        (times * np.repeat(weights(rate, each), len(part) // len(rate))).astype(np.float32)
         for rate, part, each in zip(rates, state, rows, strict=True)
     )
     fixed = np.zeros(state[0].shape[1], np.float32)
-    fixed[list(rule.accumulator_columns)] = times / workers
+    fixed[list(_averaged_columns(rule))] = times / workers
     return ChangeWeights(parts, fixed, tiers)
 
 
-def _weights(rate: NDArray[np.float64], workers: float, interval: Any) -> NDArray[np.float64]:
+def _averaged_columns(rule: Rule) -> Iterable[int]:
+    """Return the columns of which the mean over the workers is right.
+
+    >>> from hogwild.rules import AdaGrad, Adam
+    >>> list(_averaged_columns(AdaGrad())), list(_averaged_columns(Adam()))
+    ([1], [1, 2, 3, 4])
+    """
+    if rule.adds_up:
+        return rule.accumulator_columns
+    return (column for column in range(len(rule.initial)) if column not in rule.position_columns)
+
+
+def _share_of_changers(visits: NDArray[np.float64], workers: float) -> NDArray[np.float64]:
     """Return one divided by the expected number of workers that change a coordinate, if one of them does.
 
-    >>> _weights(np.array([1.0, 1e-9]), workers=4, interval=100).round(3)
+    >>> _share_of_changers(np.array([100.0, 1e-7]), workers=4).round(3)
     array([0.25, 1.  ])
     """
-    others = (workers - 1) * -np.expm1(-rate * interval)
+    others = (workers - 1) * -np.expm1(-visits)
     weights: NDArray[np.float64] = 1 / (1 + others)
+    return weights
+
+
+def _share_of_progress(progress: NDArray[np.float64], workers: float) -> NDArray[np.float64]:
+    """Return the way that all rows take a coordinate, divided by the sum of the ways that the workers take it.
+
+    >>> _share_of_progress(np.array([100.0, 1.0, 1e-7, 0.0]), workers=4).round(3)
+    array([0.25 , 0.388, 1.   , 1.   ])
+    """
+    some = np.maximum(progress, 1e-9)
+    weights: NDArray[np.float64] = np.expm1(-workers * some) / (workers * np.expm1(-some))
     return weights

@@ -13,10 +13,13 @@ import numpy as np
 from hogwild.messaging.deltas import Floats
 from hogwild.problems.problem import RowProblem
 from hogwild.rules.rule import Rule
+from hogwild.training.interval_progress import measurable_term
 
 BLOCK = 64  # coordinates of one group of an exchanged vector
 OFTEN = 0.5  # expected rows of a burst that have a feature, from which on the feature is frequent
-UNSEEN = 1 / 4  # largest part of an epoch whose changes of rare features a worker does not have yet
+# Largest part of an epoch whose changes of rare features a worker does not have yet, with rules whose steps shrink at
+# once, and with others.
+UNSEEN, UNSEEN_OF_OTHERS = 1 / 4, 1 / 8
 SCATTERED = 16  # features of a vector that are exchanged in the time of one feature that is exchanged with its index
 
 
@@ -48,15 +51,18 @@ def exchange_tiers(problem: RowProblem, rule: Rule, workers: int, interval: int)
 
     Exchanges of all features together take at most as long as those of the frequent ones, except that no worker lacks
     more than a part of an epoch. They are vectors, which pays unless few of the features occur in the rows of a burst.
-    With most rules progress on rare features would be lost.
+    With a rule whose progress is not known it would be lost on rare features.
     """
     rates = problem.touch_rates()
-    if rates is None or workers == 1 or not rule.shrinks_at_once or (np.diff(rates[0]) > 0).any():
+    if rates is None or workers == 1 or (np.diff(rates[0]) > 0).any():
+        return None
+    if not rule.shrinks_at_once and measurable_term(problem, rule) is None:
         return None
     features = len(rates[0])
     frequent = int(np.searchsorted(-rates[0], -OFTEN / interval, side="right"))
     groups = -(-(1 + frequent) // BLOCK) * BLOCK  # The intercepts are the first.
-    times = max(1, min(features // groups, int(UNSEEN * problem.data.n_rows / (workers - 1)) // interval))
+    unseen = UNSEEN if rule.shrinks_at_once else UNSEEN_OF_OTHERS
+    times = max(1, min(features // groups, int(unseen * problem.data.n_rows / (workers - 1)) // interval))
     touched = -np.expm1(-rates[0] * interval).sum()
     if features > SCATTERED * times * touched:
         return None

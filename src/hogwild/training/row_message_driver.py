@@ -24,6 +24,7 @@ from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
 from hogwild.runtimes import Local
 from hogwild.schedules import Schedule, step_of, with_step, with_total
+from hogwild.schedules.schedule import Step
 from hogwild.training.burst_loops import NodeCores, cores_of
 from hogwild.training.change_weights import ChangeWeights, change_weights
 from hogwild.training.compiled_rows import SimulatedRows
@@ -96,7 +97,7 @@ def run(job: Job) -> Run:
                 job.checkpoints is not None,
             )  # fmt: skip
 
-        job, weights = _with_interval(job, trained.problem, make_task, start, keeper, event_log)
+        job, weights = _with_interval(job, trained.problem, make_task, start, step_of(schedule), keeper, event_log)
         preparing = time.perf_counter() - began
         outcome = run_message_strategy(partial(make_task, weights=weights), job, schedule, budget, event_log, keeper)
     assert outcome.values is not None
@@ -126,21 +127,16 @@ def _trained_problem(job: Job, epochs: int | None, keeper: MessageCheckpointer) 
 
 
 def _chooses_interval(job: Job) -> bool:
-    """Return whether the run chooses the number of updates between two exchanges.
-
-    With an L1 penalty exact zeros would be lost, because a change to zero counts in part.
-    """
+    """Return whether the run chooses the number of updates between two exchanges."""
     strategy = job.strategy
     if strategy.period != "auto" or strategy.with_interval(1) is strategy or not job.runtime.chooses_intervals:
         return False
-    assert isinstance(job.problem, RowProblem)
-    combines = job.rule.adds_up or strategy.averages or strategy.mixes
-    return combines and not job.problem.penalties.get("l1")
+    return job.rule.adds_up or strategy.averages or strategy.mixes or _weighs_changes(job)
 
 
 def _weighs_changes(job: Job) -> bool:
     """Return whether changes are weighed by the number of workers that change the same coordinate."""
-    return job.strategy.weighs_changes and job.strategy.combine is None and job.rule.adds_up
+    return job.strategy.weighs_changes and job.strategy.combine is None
 
 
 def _keeps_parameters(job: Job) -> bool:
@@ -167,6 +163,7 @@ def _with_interval(
     problem: RowProblem,
     make_task: Callable[..., LocalTask],
     state: State,
+    step: Step | None,
     keeper: MessageCheckpointer,
     event_log: EventLog,
 ) -> tuple[Job, ChangeWeights | None]:
@@ -177,7 +174,7 @@ def _with_interval(
     asked, runtime = job.strategy, job.runtime
     updates = keeper.interval
     if updates is None and not keeper.resumes and _chooses_interval(job):
-        updates = runtime.recorded_interval or _new_interval(job, problem, make_task, state, event_log)
+        updates = runtime.recorded_interval or _new_interval(job, problem, make_task, state, step, event_log)
     if updates is None:
         sums = keeper.sums_changes if keeper.resumes else _sums_changes(job)
         keeper.more["sums_changes"] = sums
@@ -188,16 +185,19 @@ def _with_interval(
     mean = asked.averages and not _keeps_parameters(job)
     weights = None
     if _weighs_changes(job):
-        weights = _weights(job, problem, state, updates, mean)
+        weights = _weights(job, problem, state, step, updates, mean)
     if weights is None and _is_resident(job):
         weights = ChangeWeights.full(state)
     return replace(job, strategy=asked.with_interval(updates)), weights
 
 
-def _weights(job: Job, problem: RowProblem, state: State, interval: int, mean: bool) -> ChangeWeights | None:
+def _weights(
+    job: Job, problem: RowProblem, state: State, step: Step | None, interval: int, mean: bool
+) -> ChangeWeights | None:
     """Return the weights of changes at an interval, with tiers of features that are exchanged more and less often."""
     tiers = exchange_tiers(problem, job.rule, job.workers, interval) if _is_resident(job) else None
-    return change_weights(problem, job.rule, state, job.strategy.neighbourhood(job.workers), interval, mean, tiers)
+    workers = job.strategy.neighbourhood(job.workers)
+    return change_weights(problem, job.rule, state, workers, interval, mean, tiers, step)
 
 
 def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
@@ -212,15 +212,18 @@ def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
 
 
 def _new_interval(
-    job: Job, problem: RowProblem, make_task: Callable[..., LocalTask], state: State, event_log: EventLog
-) -> int:
+    job: Job, problem: RowProblem, make_task: Callable[..., LocalTask], state: State, step: Step | None,
+    event_log: EventLog,
+) -> int:  # fmt: skip
     """Choose the number of updates between two exchanges."""
     asked, runtime, costs = job.strategy, job.runtime, job.runtime.simulated_costs
     # The weights depend on the interval, and the time of an exchange hardly does.
     averages_squares = (_is_resident(job) or (asked.mixes and asked.weighs_changes)) and job.rule.accumulator_columns
     least = LEAST_WITH_MEANS if averages_squares else LEAST_EXCHANGES
     usual = max(1, problem.data.n_rows // job.workers // least)
-    weights = _weights(job, problem, state, usual, False) or ChangeWeights.full(state) if _is_resident(job) else None
+    weights = None
+    if _is_resident(job):
+        weights = _weights(job, problem, state, step, usual, False) or ChangeWeights.full(state)
     task = make_task(1.0, weights)
     given = task.make_trainer(0), task.start, job.workers, task.epoch
     if costs is None:
