@@ -1,4 +1,4 @@
-"""How far a worker comes in an interval between two exchanges, coordinate by coordinate.
+"""Progress of a worker in an interval between two exchanges, coordinate by coordinate.
 
 A step takes a coordinate a part of the way to its optimum: the step times the curvature of a term. After steps that add
 up to a progress of p, ``exp(-p)`` of the way is left. Features that are about as frequent are changed by the same rows,
