@@ -19,6 +19,9 @@ DIRECTIONS = 4
 MEASURED = "objective"  # a sum, of which the compiler may round a term differently when a function is called otherwise
 SAME_MACHINE = 1e-8  # how far, relatively, that may be
 OTHER_MACHINES = 1e-3  # how far, relatively, results of other processors may be
+# Results whose draws depend on the last bits of parameters. On other processors the draws are others, so only the
+# objective is compared, which may be this far away, relatively.
+DRAWN, OTHER_DRAWS = "ratings bpr", 0.05
 
 
 def machine() -> str:
@@ -39,18 +42,19 @@ def summary(array: Any) -> dict[str, Any]:
     }
 
 
-def differences(expected: dict[str, Any], found: dict[str, Any], exact: bool) -> list[str]:
-    """Where two results differ."""
+def differences(result: str, expected: dict[str, Any], found: dict[str, Any], exact: bool) -> list[str]:
+    """Where two results of a name differ."""
     if expected.keys() != found.keys():
         return [f"has {sorted(found)} instead of {sorted(expected)}"]
-    said = []
+    said, drawn = [], result.startswith(DRAWN) and not exact
+    elsewhere = OTHER_DRAWS if drawn else OTHER_MACHINES
     for name, one in expected.items():
         other = found[name]
         if (one["shape"], one["type"]) != (other["shape"], other["type"]):
             said.append(f"{name} is {other['type']} {other['shape']} instead of {one['type']} {one['shape']}")
         elif exact and name != MEASURED and one["digest"] != other["digest"]:
             said.append(f"{name} has other bits: {other['products']} instead of {one['products']}")
-        elif not _alike(one, other, SAME_MACHINE if exact else OTHER_MACHINES):
+        elif (name == MEASURED or not drawn) and not _alike(one, other, SAME_MACHINE if exact else elsewhere):
             said.append(f"{name} is {other['products']} instead of {one['products']}")
     return said
 

@@ -12,7 +12,7 @@ KNOWN = json.loads(GOLDEN.read_text())
 @pytest.mark.parametrize("name", RECIPES)
 def test_results_are_what_they_were(name):
     found = {key: summary(array) for key, array in sorted(RECIPES[name]().items())}
-    assert not differences(KNOWN["results"][name], found, exact=machine() == KNOWN["machine"])
+    assert not differences(name, KNOWN["results"][name], found, exact=machine() == KNOWN["machine"])
 
 
 def test_nothing_is_left_out():
