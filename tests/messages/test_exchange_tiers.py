@@ -60,11 +60,12 @@ def test_features_that_a_burst_has_often_are_frequent_and_the_others_are_exchang
     assert tiers.whole_every % 500 == 0
     assert tiers.whole_every <= ROWS // 2 // 2
     assert exchange_tiers(Linear(data), AdaGrad(), 1, 500) is None
-    oftener = exchange_tiers(Linear(data), SGD(), 2, 500)
+    assert exchange_tiers(Linear(data), SGD(), 2, 500) is None
+    oftener = exchange_tiers(Linear(data), SGD(), 2, 500, step=0.1)
     assert oftener is not None
     assert oftener.frequent == tiers.frequent
     assert oftener.whole_every < tiers.whole_every
-    assert exchange_tiers(Linear(data), Adam(), 2, 500) is None  # How far its steps lead is not known.
+    assert exchange_tiers(Linear(data), Adam(), 2, 500, step=0.1) is None  # How far its steps lead is not known.
     unordered = data[0][:, ::-1], data[1]
     assert exchange_tiers(Linear(unordered), AdaGrad(), 2, 500) is None
 

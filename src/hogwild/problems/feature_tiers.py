@@ -40,6 +40,17 @@ def tiers_of(features: int) -> Array:
     return np.array([*bounds[:-1], features])
 
 
+def mean_squares(few: CSRRows) -> Array:
+    """Return the mean square of the values of each feature in a few rows; that of all values where they have none."""
+    if not few.values.size:
+        return np.ones(few.features)
+    entries = slice(int(few.indptr[0]), int(few.indptr[-1]))
+    columns, squares = few.indices[entries], np.square(few.values[entries], dtype=np.float64)
+    counts = np.bincount(columns, minlength=few.features)
+    sums = np.bincount(columns, squares, minlength=few.features)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), squares.mean() if squares.size else 1.0)
+
+
 def eigenvalues(few: CSRRows, ranks: Array, tiers: Array) -> Array:
     """Return the largest eigenvalue of the second moments of each tier's features, in a few rows."""
     entries = slice(int(few.indptr[0]), int(few.indptr[-1]))

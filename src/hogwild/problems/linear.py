@@ -33,7 +33,7 @@ from hogwild.losses import named as loss_named
 from hogwild.models.linear import LinearModel
 from hogwild.problems import linear_kernels
 from hogwild.problems.dual_ascent import DualAscent
-from hogwild.problems.feature_tiers import SAMPLED_ROWS, FeatureTiers, eigenvalues, tiers_of
+from hogwild.problems.feature_tiers import SAMPLED_ROWS, FeatureTiers, eigenvalues, mean_squares, tiers_of
 from hogwild.problems.label_encoding import ClassWeight, LabelEncoding, label_encoding_for
 from hogwild.problems.linear_kernels import LinearKernels
 from hogwild.problems.model_memory import check_memory
@@ -296,11 +296,12 @@ class Linear(RowProblem):
         visits = feature_visits(self.source, self.sampling.chances(self.source))
         return visits / max(1, self.source.n_rows), np.ones(1)
 
-    def typical_term(self) -> TypicalTerm:
-        """Return what a typical row is like along one of its features."""
-        few = subsample(self.source, SAMPLED_ROWS).rows
-        square = float(np.mean(np.square(few.values, dtype=np.float64))) if few.values.size else 1.0
-        return TypicalTerm(self._largest_curvature(few) * square, self.loss(0.0, 1.0)[1] ** 2 * square)
+    def typical_term(self) -> TypicalTerm | None:
+        """Return a typical row; None if the curvature of the loss has no bound, or is not known."""
+        if not self.loss.ours or self.loss.name in UNBOUNDED:
+            return None
+        few = subsample(self.data, SAMPLED_ROWS).rows
+        return TypicalTerm(self._largest_curvature(few), self.loss(0.0, 1.0)[1] ** 2, mean_squares(few))
 
     @property
     def has_sparse_terms(self) -> bool:

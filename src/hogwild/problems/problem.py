@@ -107,12 +107,13 @@ class Replicas(Protocol):
         """Return the bound loop of one worker."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TypicalTerm:
-    """Largest curvature of a term along one of its coordinates, and its squared gradient at parameters of zero."""
+    """Loss of a typical row as a function of its score, and the mean squares of the values of each feature."""
 
-    curvature: float
-    squared_gradient: float
+    curvature: float  # largest second derivative
+    squared_slope: float  # squared derivative where all parameters are zero
+    squares: Array
 
 
 class Problem(ABC):
@@ -203,7 +204,7 @@ class RowProblem(Problem):
         return None
 
     def typical_term(self) -> TypicalTerm | None:
-        """Return what a typical term is like along one of its coordinates; None if it is not known."""
+        """Return what the progress of workers along the features is computed from; None if it is not known."""
         return None
 
     @property

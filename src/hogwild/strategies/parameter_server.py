@@ -181,6 +181,11 @@ class ParameterServer(Strategy):
         return all(option is None for option in options)
 
     @property
+    def in_rounds(self) -> Strategy | None:
+        """The strategy with workers that wait for each other after every push."""
+        return replace(self, staleness=0, run_ahead=None) if self.exchanges_changes else None
+
+    @property
     def period(self) -> Interval:
         """The number of updates between two exchanges; "auto" leaves it to the run."""
         return self.push_every

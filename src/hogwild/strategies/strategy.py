@@ -98,6 +98,11 @@ class Strategy:
         return False
 
     @property
+    def in_rounds(self) -> Strategy | None:
+        """The strategy with exchanges in rounds, which all workers take part in; None where none is like it."""
+        return None
+
+    @property
     def interval(self) -> int:
         """The number of updates of a worker between two exchanges: that of the textbook where the run chose none."""
         return self.textbook_interval if self.period == "auto" else self.period

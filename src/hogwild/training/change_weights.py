@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from hogwild.messaging.deltas import Floats, frozen
 from hogwild.problems.problem import RowProblem, State
 from hogwild.rules.rule import Rule
-from hogwild.schedules.schedule import Step
 from hogwild.training.exchange_tiers import ExchangeTiers
 from hogwild.training.interval_progress import measurable_term, progress
 from hogwild.training.row_trainer import pack_state
@@ -42,11 +41,11 @@ class ChangeWeights:
     @classmethod
     def full(cls, state: State) -> ChangeWeights:
         """Return weights with which all changes count in full."""
-        return cls.alike(state, 1.0)
+        return cls.all_of(state, 1.0)
 
     @classmethod
-    def alike(cls, state: State, weight: float) -> ChangeWeights:
-        """Return weights with which all changes count alike."""
+    def all_of(cls, state: State, weight: float) -> ChangeWeights:
+        """Return weights with which all changes have one weight."""
         parts = tuple(np.full(len(part), weight, np.float32) for part in state)
         return cls(parts, np.zeros(state[0].shape[1], np.float32))
 
@@ -80,32 +79,29 @@ def levels(weights: Floats) -> tuple[Any, Floats]:
 
 def change_weights(
     problem: RowProblem, rule: Rule, state: State, workers: float, interval: int, averages: bool, tiers: ExchangeTiers |
-    None = None, step: Step | None = None,
+    None = None, step: float | None = None,
 ) -> ChangeWeights | None:  # fmt: skip
     """Return the weights of changes; None where all count alike.
 
     ``workers`` is the number of those among which an exchange spreads changes. ``averages`` tells whether the strategy
-    takes the mean of the changes, which divides each by that number already. ``step`` is the initial step size, if
-    there is one.
+    takes the mean of the changes, which divides each by that number already. ``step`` is the largest step size, if
+    it is known.
     """
     rates, times = problem.touch_rates(), workers if averages else 1
-    if workers <= 1 or (rates is None and rule.adds_up):
+    if workers <= 1 or (rates is None and (rule.adds_up or averages)):
         return None
     if rates is None:
-        return ChangeWeights.alike(state, times / workers)
+        return ChangeWeights.all_of(state, 1 / workers)
     rows: list[Any] = [interval] * len(rates)
     if tiers is not None:
         rows[0] = tiers.intervals(len(rates[0]), interval)
+    found = [_share_of_changers(rate * each, workers) for rate, each in zip(rates, rows, strict=True)]
     term = measurable_term(problem, rule)
-
-    def weights(rate: NDArray[np.float64], each: Any) -> NDArray[np.float64]:
-        if term is None or step is None:
-            return _share_of_changers(rate * each, workers)
-        return _share_of_progress(progress(term, rule, step, rate, each), workers)
-
+    if term is not None and step is not None:
+        found[0] = _share_of_progress(progress(term, rule, step, rates[0], rows[0]), workers)
     parts = tuple(
-        (times * np.repeat(weights(rate, each), len(part) // len(rate))).astype(np.float32)
-        for rate, part, each in zip(rates, state, rows, strict=True)
+        (times * np.repeat(weights, len(part) // len(weights))).astype(np.float32)
+        for weights, part in zip(found, state, strict=True)
     )
     fixed = np.zeros(state[0].shape[1], np.float32)
     fixed[list(_averaged_columns(rule))] = times / workers

@@ -17,9 +17,9 @@ from hogwild.training.interval_progress import measurable_term
 
 BLOCK = 64  # coordinates of one group of an exchanged vector
 OFTEN = 0.5  # expected rows of a burst that have a feature, from which on the feature is frequent
-# Largest part of an epoch whose changes of rare features a worker does not have yet, with rules whose steps shrink at
-# once, and with others.
-UNSEEN, UNSEEN_OF_OTHERS = 1 / 4, 1 / 8
+# Largest part of an epoch whose changes of rare features a worker does not have yet: with rules whose steps shrink at
+# once, and with other rules.
+UNSEEN, UNSEEN_OF_SLOW_RULES = 1 / 4, 1 / 8
 SCATTERED = 16  # features of a vector that are exchanged in the time of one feature that is exchanged with its index
 
 
@@ -46,7 +46,9 @@ class ExchangeTiers:
         return np.where(np.arange(features) < self.frequent, interval, self.whole_every)
 
 
-def exchange_tiers(problem: RowProblem, rule: Rule, workers: int, interval: int) -> ExchangeTiers | None:
+def exchange_tiers(
+    problem: RowProblem, rule: Rule, workers: int, interval: int, step: float | None = None
+) -> ExchangeTiers | None:
     """Return the tiers for a number of rows between two exchanges; None where all features are exchanged alike.
 
     Exchanges of all features together take at most as long as those of the frequent ones, except that no worker lacks
@@ -56,12 +58,12 @@ def exchange_tiers(problem: RowProblem, rule: Rule, workers: int, interval: int)
     rates = problem.touch_rates()
     if rates is None or workers == 1 or (np.diff(rates[0]) > 0).any():
         return None
-    if not rule.shrinks_at_once and measurable_term(problem, rule) is None:
+    if not rule.shrinks_at_once and (step is None or measurable_term(problem, rule) is None):
         return None
     features = len(rates[0])
     frequent = int(np.searchsorted(-rates[0], -OFTEN / interval, side="right"))
     groups = -(-(1 + frequent) // BLOCK) * BLOCK  # The intercepts are the first.
-    unseen = UNSEEN if rule.shrinks_at_once else UNSEEN_OF_OTHERS
+    unseen = UNSEEN if rule.shrinks_at_once else UNSEEN_OF_SLOW_RULES
     times = max(1, min(features // groups, int(unseen * problem.data.n_rows / (workers - 1)) // interval))
     touched = -np.expm1(-rates[0] * interval).sum()
     if features > SCATTERED * times * touched:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from hogwild.problems.problem import RowProblem, TypicalTerm
 from hogwild.rules.rule import Rule
-from hogwild.schedules.schedule import Step
 
 Floats = NDArray[np.float64]
-HALVINGS = 2  # levels of visits between a number of visits and twice that number
+HALVINGS = 2  # levels of sums of squares between one and twice that one
+SMALLEST = 1e-12  # sum of squares
 
 
 def measurable_term(problem: RowProblem, rule: Rule) -> TypicalTerm | None:
@@ -28,32 +28,34 @@ def measurable_term(problem: RowProblem, rule: Rule) -> TypicalTerm | None:
     return None if rule.effective_step is None or rule.shrinks_at_once else problem.typical_term()
 
 
-def progress(term: TypicalTerm, rule: Rule, step: Step, rates: Floats, rows: Any) -> Floats:
-    """Return the progress of one worker in ``rows`` rows, of which the share ``rates`` changes each coordinate.
+def progress(term: TypicalTerm, rule: Rule, step: float, rates: Floats, rows: Any) -> Floats:
+    """Return the progress of one worker in ``rows`` rows, of which the share ``rates`` has each feature.
 
     >>> from hogwild.rules import SGD
-    >>> term = TypicalTerm(curvature=0.25, squared_gradient=0.25)
+    >>> term = TypicalTerm(curvature=0.25, squared_slope=0.25, squares=np.array([1.0, 4.0]))
     >>> progress(term, SGD(), 0.4, np.array([0.5, 0.01]), 100).round(2)
-    array([7.5, 0.1])
+    array([7.5, 0.4])
     """
     visits: Floats = rates * rows
-    levels = np.rint(HALVINGS * np.log2(np.maximum(visits, 1))).astype(np.int64)
-    steps = np.array([_step_after(term, rule, step, 2 ** (level / HALVINGS)) for level in range(levels.max() + 1)])
-    steepness = term.curvature * (1 + _alike(rates))
-    found: Floats = visits * np.minimum(1, steps[levels] * steepness)
+    sums = np.maximum(visits, 1) * term.squares  # of squared values, by which steps fall
+    levels = np.rint(HALVINGS * np.log2(np.maximum(sums, SMALLEST))).astype(np.int64)
+    least = levels.min()
+    steps = [_step_after(term, rule, step, 2 ** (level / HALVINGS)) for level in range(least, levels.max() + 1)]
+    steepness = term.curvature * term.squares * (1 + _alike(rates))
+    found: Floats = visits * np.minimum(1, np.array(steps)[levels - least] * steepness)
     return found
 
 
-def _step_after(term: TypicalTerm, rule: Rule, step: Step, visits: float) -> float:
-    """Return the change per unit of gradient after a number of visits."""
+def _step_after(term: TypicalTerm, rule: Rule, step: float, sums: float) -> float:
+    """Return the change per unit of gradient after visits of rows whose squared values add up to ``sums``."""
     state = np.array([rule.initial], np.float64)
-    state[0, list(rule.accumulator_columns)] += visits * term.squared_gradient
+    state[0, list(rule.accumulator_columns)] += sums * term.squared_slope
     assert rule.effective_step is not None
     return float(rule.effective_step(state, 0, step, rule.constants))
 
 
 def _alike(rates: Floats) -> Floats:
-    """Return the number of features in a row that are about as frequent as each feature.
+    """Return the expected number of features in a row that are about as frequent as each feature.
 
     >>> _alike(np.array([0.9, 0.3, 0.26, 0.01])).round(2)
     array([0.9 , 0.56, 0.56, 0.01])

@@ -24,7 +24,7 @@ from hogwild.rules.rule import Rule
 from hogwild.run import Run, WarmStart
 from hogwild.runtimes import Local
 from hogwild.schedules import Schedule, step_of, with_step, with_total
-from hogwild.schedules.schedule import Step
+from hogwild.schedules.schedule import largest_step
 from hogwild.training.burst_loops import NodeCores, cores_of
 from hogwild.training.change_weights import ChangeWeights, change_weights
 from hogwild.training.compiled_rows import SimulatedRows
@@ -53,6 +53,7 @@ NODE_COPIES = 5
 
 def run(job: Job) -> Run:
     """Train a problem of rows by message passing."""
+    job = _in_rounds(job)
     assert isinstance(job.problem, RowProblem)
     problem, rule, schedule, asked, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
     seed, init, average = job.options.seed, job.options.init, job.options.average
@@ -97,7 +98,7 @@ def run(job: Job) -> Run:
                 job.checkpoints is not None,
             )  # fmt: skip
 
-        job, weights = _with_interval(job, trained.problem, make_task, start, step_of(schedule), keeper, event_log)
+        job, weights = _with_interval(job, trained.problem, make_task, start, largest_step(schedule), keeper, event_log)
         preparing = time.perf_counter() - began
         outcome = run_message_strategy(partial(make_task, weights=weights), job, schedule, budget, event_log, keeper)
     assert outcome.values is not None
@@ -131,12 +132,25 @@ def _chooses_interval(job: Job) -> bool:
     strategy = job.strategy
     if strategy.period != "auto" or strategy.with_interval(1) is strategy or not job.runtime.chooses_intervals:
         return False
-    return job.rule.adds_up or strategy.averages or strategy.mixes or _weighs_changes(job)
+    return job.rule.adds_up or strategy.averages or strategy.mixes
+
+
+def _in_rounds(job: Job) -> Job:
+    """Return the job with a strategy in rounds if workers exchange rarely, and what the rule remembers is a mean.
+
+    The mean of changes is right for it only where all are changes of the same parameters. With changes of older ones
+    Adam's mean of squares may become negative.
+    """
+    rounds = job.strategy.in_rounds
+    rare = job.runtime.chooses_intervals and job.strategy.period == "auto"
+    return replace(job, strategy=rounds) if rounds is not None and rare and not job.rule.adds_up else job
 
 
 def _weighs_changes(job: Job) -> bool:
     """Return whether changes are weighed by the number of workers that change the same coordinate."""
-    return job.strategy.weighs_changes and job.strategy.combine is None
+    strategy = job.strategy
+    combines = job.rule.adds_up or strategy.averages or strategy.mixes
+    return strategy.weighs_changes and strategy.combine is None and combines
 
 
 def _keeps_parameters(job: Job) -> bool:
@@ -163,7 +177,7 @@ def _with_interval(
     problem: RowProblem,
     make_task: Callable[..., LocalTask],
     state: State,
-    step: Step | None,
+    step: float | None,
     keeper: MessageCheckpointer,
     event_log: EventLog,
 ) -> tuple[Job, ChangeWeights | None]:
@@ -192,10 +206,10 @@ def _with_interval(
 
 
 def _weights(
-    job: Job, problem: RowProblem, state: State, step: Step | None, interval: int, mean: bool
+    job: Job, problem: RowProblem, state: State, step: float | None, interval: int, mean: bool
 ) -> ChangeWeights | None:
     """Return the weights of changes at an interval, with tiers of features that are exchanged more and less often."""
-    tiers = exchange_tiers(problem, job.rule, job.workers, interval) if _is_resident(job) else None
+    tiers = exchange_tiers(problem, job.rule, job.workers, interval, step) if _is_resident(job) else None
     workers = job.strategy.neighbourhood(job.workers)
     return change_weights(problem, job.rule, state, workers, interval, mean, tiers, step)
 
@@ -212,7 +226,7 @@ def _check_memory(problem: RowProblem, state: State, workers: int) -> None:
 
 
 def _new_interval(
-    job: Job, problem: RowProblem, make_task: Callable[..., LocalTask], state: State, step: Step | None,
+    job: Job, problem: RowProblem, make_task: Callable[..., LocalTask], state: State, step: float | None,
     event_log: EventLog,
 ) -> int:  # fmt: skip
     """Choose the number of updates between two exchanges."""
