@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,17 @@ from hogwild import (
     WarmStart,
     minimise,
 )
+from hogwild.data import open as open_data
 from hogwild.delays import Slowed
 from hogwild.errors import ParameterError
 from hogwild.messaging.deltas import INDEX, SparseDelta, add, joined, part, total
 from hogwild.messaging.job import RunConfig
 from hogwild.messaging.messages import Begin, ChangesReply, JoinRequest, Pull, PullChanges, Push
 from hogwild.messaging.protocol import Delivered, PeerJoined, PeerLost, Send, Started, Train
+from hogwild.problems.feature_tiers import mean_squares
 from hogwild.rules import FTRL, SGD, AdaGrad, Adam
 from hogwild.runtimes.messaging.injected_faults import Crash, Link
-from hogwild.schedules import Constant
+from hogwild.schedules import Constant, Schedule
 from hogwild.strategies.roles.change_log import ChangeLog
 from hogwild.strategies.roles.parameter_server import ParameterServerRole
 from hogwild.training import resident_trainer
@@ -372,13 +375,14 @@ def stop(event: Any) -> None:
         raise StoppedError
 
 
+@pytest.mark.parametrize("rule", ["adagrad", "adam", "ftrl"])
 @pytest.mark.parametrize(
     ("first", "second"),
     [(Local(), Local()), (Local(), Simulator()), (Simulator(), Local())],
     ids=["same", "to", "from"],
 )
-def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, tmp_path, first, second) -> None:
-    problem, options = Linear((data[0][:5_000], data[1][:5_000]), l2=1e-4), {"rule": "adagrad", "budget": 4}
+def test_a_run_continues_from_a_checkpoint_with_the_interval_that_it_had(data, tmp_path, first, second, rule) -> None:
+    problem, options = Linear((data[0][:5_000], data[1][:5_000]), l2=1e-4), {"rule": rule, "budget": 4}
 
     def train(runtime: Any, resume: bool, callbacks: Any = ()) -> Any:
         return minimise(
@@ -450,6 +454,27 @@ def test_progress_is_known_where_the_curvature_has_a_bound_and_the_schedule_a_st
     weights = [change_weights(problem, SGD(), state, 4, 1000, False, step=step).parts[0] for step in (None, 1e-3)]
     np.testing.assert_allclose(weights[0], by_changers, rtol=1e-6)
     assert np.allclose(weights[1], by_changers, rtol=1e-6) != known
+
+
+@dataclass(frozen=True)
+class Table(Schedule):
+    step: float = 0.3
+
+    def __call__(self, moment: Any) -> Any:
+        return self.step * np.array([1.0, 0.5, 0.5, 0.5])[moment.epochs.astype(int)]
+
+
+def test_the_largest_step_is_looked_for_in_the_epochs_of_the_run(data) -> None:
+    problem = Linear((data[0][:5_000], data[1][:5_000]), l2=1e-4)
+    for runtime in (Local(), Simulator()):
+        run = minimise(problem, "sgd", Table(), strategy=LocalSGD(2), runtime=runtime, budget=2)
+        assert run.objective < np.log(2)
+
+
+def test_features_of_dense_rows_have_mean_squares_of_their_own() -> None:
+    X = np.tile(np.array([100.0, 1.0, 0.01], np.float32), (50, 1)) * np.resize([1, -1], (50, 1))
+    rows = open_data(X.astype(np.float32), np.resize([1, -1], 50)).rows
+    np.testing.assert_allclose(mean_squares(rows), [1e4, 1, 1e-4], rtol=1e-5)
 
 
 def test_features_of_a_block_have_their_mean_weight() -> None:

@@ -44,6 +44,9 @@ def mean_squares(few: CSRRows) -> Array:
     """Return the mean square of the values of each feature in a few rows; that of all values where they have none."""
     if not few.values.size:
         return np.ones(few.features)
+    if few.layout == "dense":
+        means: Array = np.square(few.values.reshape(-1, few.features), dtype=np.float64).mean(axis=0)
+        return means
     entries = slice(int(few.indptr[0]), int(few.indptr[-1]))
     columns, squares = few.indices[entries], np.square(few.values[entries], dtype=np.float64)
     counts = np.bincount(columns, minlength=few.features)

@@ -17,7 +17,7 @@ from hogwild.registry import check_arguments, invalid_parameter, is_own
 Rates = NDArray[np.float64]
 Step = float | Literal["auto"]
 SIGNATURE = "(moment) -> steps"  # of a schedule of the user's
-MOMENTS, UPDATES, EPOCHS = 129, 1e6, 64  # at which the largest step size of a schedule is looked for
+MOMENTS = 128  # at which the largest step size of a schedule is looked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,17 +196,19 @@ def step_of(schedule: Schedule) -> Step | None:
     return schedule.step if schedule.base is None else step_of(schedule.base)
 
 
-def largest_step(schedule: Schedule) -> float | None:
-    """Return the largest step size of a run; None for a schedule without an initial one, or if it is not chosen yet.
+def largest_step(schedule: Schedule, rows: int, epochs: float) -> float | None:
+    """Return the largest step size of a run; None for a schedule without an initial one, or with one that is no number.
 
     >>> from hogwild.schedules import Cosine, LinearScaling, with_total
-    >>> largest_step(Cosine(0.5)), largest_step(with_total(LinearScaling(Cosine(0.5), reference=8), 32))
-    (0.5, 2.0)
+    >>> scaled = with_total(LinearScaling(Cosine(0.5), reference=8, warmup=1), 32)
+    >>> largest_step(Cosine(0.5), rows=100, epochs=4), largest_step(scaled, rows=100, epochs=4)
+    (0.5, 1.7071067811865475)
     """
     if not isinstance(step_of(schedule), int | float):
         return None
-    fraction = np.linspace(0, 1, MOMENTS)
-    return float(np.max(schedule(Moment(1 + UPDATES * fraction, EPOCHS * fraction, fraction))))
+    fraction = np.linspace(0, 1, MOMENTS, endpoint=False)
+    found = float(np.max(schedule(Moment(1 + rows * epochs * fraction, epochs * fraction, fraction))))
+    return found if np.isfinite(found) else None
 
 
 def with_step(schedule: S, step: Step) -> S:

@@ -49,7 +49,8 @@ class ParameterServer(Strategy):
         Number of servers, each of which holds a part of the parameters.
     staleness : int, str or Delay, optional
         Bound s on staleness, in pushes: a worker that has pushed k times continues when every worker has pushed k - s
-        times. With 0 all workers train in lockstep. Left out, there is no bound. For controlled studies, "fixed:20"
+        times. With 0 all workers train in lockstep. Left out, there is no bound, except with Adam and momentum where
+        the run chooses ``push_every``: their means are exchanged in lockstep. For controlled studies, "fixed:20"
         makes every delta 20 pushes stale, and a distribution of :mod:`hogwild.delays` or its name with numbers, such as
         "exponential:20", draws the staleness of each. The servers then add deltas in a fixed order and answer pulls
         with old parameters. The first deltas are less stale, and after a crash of a server a few are more or less so.

@@ -56,6 +56,11 @@ class MessageCheckpointer:
         return self._record.get("interval")
 
     @property
+    def in_rounds(self) -> bool:
+        """Whether the workers of the resumed run exchanged in rounds because of its rule."""
+        return bool(self._record.get("in_rounds", False))
+
+    @property
     def resumes(self) -> bool:
         """Whether the run continues from a checkpoint."""
         return bool(self._record)

@@ -53,16 +53,16 @@ NODE_COPIES = 5
 
 def run(job: Job) -> Run:
     """Train a problem of rows by message passing."""
-    job = _in_rounds(job)
+    keeper, asked = MessageCheckpointer(job), job.strategy
+    job = _in_rounds(job, keeper)
     assert isinstance(job.problem, RowProblem)
-    problem, rule, schedule, asked, runtime = job.problem, job.rule, job.schedule, job.strategy, job.runtime
+    problem, rule, schedule, runtime = job.problem, job.rule, job.schedule, job.runtime
     seed, init, average = job.options.seed, job.options.init, job.options.average
     workers = job.workers
     # Every exchange passes over all parameters, whichever of them the terms of a burst touch.
-    exchanges = LEAST_EXCHANGES if _chooses_interval(job) else problem.data.n_rows // asked.interval or 1
+    exchanges = LEAST_EXCHANGES if _chooses_interval(job) else problem.data.n_rows // job.strategy.interval or 1
     budget = job.budget.for_data(problem.data.nonzeros + exchanges * problem.data.n_features)
     held_out = held_out_for(problem, job.options.test)
-    keeper = MessageCheckpointer(job)
     event_log = EventLog(job.options.callbacks)
     at = {"at": 0.0} if runtime.simulated_time else {"time": time.time()}
     config = to_jsonable({
@@ -80,7 +80,7 @@ def run(job: Job) -> Run:
     began = time.perf_counter()
     schedule = resolve_schedule(problem, schedule if keeper.step is None else with_step(schedule, keeper.step))
     schedule = with_chosen_step(problem, rule, schedule, budget, seed, 1, True, held_out, event_log)
-    schedule = with_total(schedule, asked.total(1, workers))
+    schedule = with_total(schedule, job.strategy.total(1, workers))
     keeper.more["step"] = step_of(schedule)
     if runtime.simulated_time:
         event_log.events[-1]["at"] = 0.0
@@ -88,6 +88,7 @@ def run(job: Job) -> Run:
         _check_memory(problem, state, workers)
     trained = _trained_problem(job, budget.epochs, keeper)
     start = trained.enter(state)
+    step = _largest_step(rule, schedule, problem.data.n_rows, budget.epochs)
     samples = not (budget.depends_on_loss or budget.patience)
     with cores_of(asked.within) as cores:
 
@@ -98,7 +99,7 @@ def run(job: Job) -> Run:
                 job.checkpoints is not None,
             )  # fmt: skip
 
-        job, weights = _with_interval(job, trained.problem, make_task, start, largest_step(schedule), keeper, event_log)
+        job, weights = _with_interval(job, trained.problem, make_task, start, step, keeper, event_log)
         preparing = time.perf_counter() - began
         outcome = run_message_strategy(partial(make_task, weights=weights), job, schedule, budget, event_log, keeper)
     assert outcome.values is not None
@@ -135,15 +136,25 @@ def _chooses_interval(job: Job) -> bool:
     return job.rule.adds_up or strategy.averages or strategy.mixes
 
 
-def _in_rounds(job: Job) -> Job:
+def _in_rounds(job: Job, keeper: MessageCheckpointer) -> Job:
     """Return the job with a strategy in rounds if workers exchange rarely, and what the rule remembers is a mean.
 
     The mean of changes is right for it only where all are changes of the same parameters. With changes of older ones
-    Adam's mean of squares may become negative.
+    Adam's mean of squares may become negative. A resumed run has rounds if it had them before.
     """
     rounds = job.strategy.in_rounds
-    rare = job.runtime.chooses_intervals and job.strategy.period == "auto"
-    return replace(job, strategy=rounds) if rounds is not None and rare and not job.rule.adds_up else job
+    rare = job.runtime.chooses_intervals and job.strategy.period == "auto" and not job.rule.adds_up
+    if rounds is None or not (keeper.in_rounds if keeper.resumes else rare):
+        return job
+    keeper.more["in_rounds"] = True
+    return replace(job, strategy=rounds)
+
+
+def _largest_step(rule: Rule, schedule: Schedule, rows: int, epochs: float | None) -> float | None:
+    """Return the largest step size of the run where weights of changes may depend on it."""
+    if rule.shrinks_at_once or rule.effective_step is None:
+        return None
+    return largest_step(schedule, rows, 1 if epochs is None else epochs)
 
 
 def _weighs_changes(job: Job) -> bool:
