@@ -13,7 +13,8 @@ import functools
 SLOW = (
     "data/test_packed_on_machines.py::test_what_cannot_be_packed",
     "data/test_row_blocks.py::test_memory_does_not_grow",
-    "messages/test_exchanged_changes.py::test_a_run_continues & [from]",
+    "messages/test_exchanged_changes.py::test_a_run_continues & [from",
+    "messages/test_exchanged_changes.py::test_a_run_continues & -ftrl",
     "modules/test_worker_death.py::test_one_that_stands_still",
     "test_examples.py & criteo.py",
     "data/test_table_samples.py::test_large_frames_of_polars",
